@@ -16,11 +16,16 @@ pub enum Builtin {
     WebFetch,
     /// The results of the search engine of SkillPolicy.
     WebSearch,
+    /// JavaScript or Python code in a sandbox.
+    EvalCode,
+    /// A program of the runtime `shell` in a sandbox.
+    ExecuteCommand,
 }
 
 impl Builtin {
     /// Every built-in, in the order of the reference page.
-    pub const ALL: [Self; 3] = [Self::HttpRequest, Self::WebFetch, Self::WebSearch];
+    pub const ALL: [Self; 5] =
+        [Self::HttpRequest, Self::WebFetch, Self::WebSearch, Self::EvalCode, Self::ExecuteCommand];
 
     /// Returns the word that users write.
     pub const fn as_str(self) -> &'static str {
@@ -28,6 +33,8 @@ impl Builtin {
             Self::HttpRequest => "http_request",
             Self::WebFetch => "web_fetch",
             Self::WebSearch => "web_search",
+            Self::EvalCode => "eval_code",
+            Self::ExecuteCommand => "execute_command",
         }
     }
 }

@@ -85,7 +85,7 @@ pub struct SkillSpec {
     /// Text that a model reads before it does the work, as in a SKILL.md. With `run`, the manual of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
-    /// Hosts that the program may reach. Unset: none; of `run.http` the one host that its URL names; of `run.builtin` every public host, if SkillPolicy allows `*`, and of `web_search` always the search engine.
+    /// Hosts that the program may reach. Unset: none; of `run.http` the one host that its URL names; of `run.builtin` every public host, if SkillPolicy allows `*`, of `web_search` always the search engine, and of `eval_code` and `execute_command` none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// Files of the bundle beside the instructions, such as `references/api.md`. A model reads them by their path. At most 128, of at most 700 KiB together.
@@ -175,7 +175,7 @@ pub struct Run {
     /// An HTTP request to a host of `network`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Http>,
-    /// A program of Skillet itself, which SkillPolicy must enable in `builtins`: `http_request` one HTTP request, `web_fetch` the text of a page, `web_search` the results of a search engine. It has a description and an input schema of its own where the skill has none.
+    /// A program of Skillet itself, which SkillPolicy must enable in `builtins`: `http_request` one HTTP request, `web_fetch` the text of a page, `web_search` the results of a search engine, `eval_code` code and `execute_command` a program in a sandbox. It has a description and an input schema of its own where the skill has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<Builtin>,
 }

@@ -113,7 +113,7 @@ pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<
     } else {
         let input = input.clone().unwrap_or_else(|| json!({}));
         check_input(&content, &input)?;
-        ProgramInput::of_json(input.to_string().into())
+        ProgramInput::of_text(&part, input.to_string().into(), &content)?
     };
     Ok(chosen.admit(request.execution, content, input))
 }
@@ -214,7 +214,8 @@ impl ChosenVersion {
         content: Arc<ValidContent>,
         input: ProgramInput,
     ) -> Admitted {
-        let ProgramInput { args, stdin, variables } = input;
+        let ProgramInput { args, stdin, variables, content: of_input } = input;
+        let content = of_input.unwrap_or(content);
         let limit = content.limits.timeout;
         Admitted {
             skill: self.object.spec.skill.clone(),

@@ -10,6 +10,7 @@ mod http_request;
 mod interface;
 mod page;
 mod public_address;
+mod sandbox;
 mod target;
 mod url_guard;
 mod web_fetch;
@@ -26,11 +27,12 @@ use skillet_api::{
 
 use self::web_search::host;
 pub use self::{
-    arguments::positive_int,
+    arguments::{command_args, positive_int},
     error::{BuiltinError, Code},
     headers::filter as filter_headers,
     interface::{description, input_schema},
     public_address::is_public_address,
+    sandbox::{SandboxCall, sandbox_call, sandbox_program},
     target::target,
     url_guard::{UrlRefusal, check_url},
 };

@@ -253,7 +253,7 @@ fn read_content(
     let handler = match (&run.sandbox, &run.http, run.builtin) {
         (Some(sandbox), None, None) => sandbox_spec::read(sandbox, policy, errors).map(Handler::from),
         (None, Some(http), None) => http::read(http, content, errors).map(Handler::from),
-        (None, None, Some(builtin)) => builtin::read(builtin, policy, errors).map(Handler::Builtin),
+        (None, None, Some(builtin)) => builtin::read(builtin, policy, errors),
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) | (_, Some(_), Some(_)) | (None, None, None) => {
             errors.spec("spec.run", "needs exactly one handler: sandbox, http or builtin");
             None

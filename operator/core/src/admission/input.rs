@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use skillet_api::{Reason, dynamic::BodyCommand, execution::BundleScript};
+use skillet_api::{Reason, builtin::Builtin, dynamic::BodyCommand, execution::BundleScript};
 use skillet_instructions::inputs::{CallValues, ShellValues, shell_values};
 
 use super::Refusal;
 use crate::{
+    builtin::{SandboxCall, sandbox_call},
     exact_json::find_inexact,
     schema::summarize,
     skill::{Program, RunPart, ValidContent},
@@ -40,23 +41,46 @@ pub fn check_input_text(input: &str) -> Result<(), Refusal> {
 }
 
 /// Arguments, standard input and variables that an execution gives to its program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ProgramInput {
     pub(super) args: Vec<String>,
     pub(super) stdin: Arc<str>,
     pub(super) variables: BTreeMap<String, String>,
+    /// Content of the version as this input needs it, if that is not the same for every input.
+    pub(super) content: Option<Arc<ValidContent>>,
 }
 
 impl ProgramInput {
     /// Takes an input as JSON text that was checked.
-    pub fn of_json(input: Arc<str>) -> Self {
-        Self { args: Vec::new(), stdin: input, variables: BTreeMap::new() }
+    fn of_json(text: Arc<str>, content: &ValidContent) -> Result<Self, Refusal> {
+        match content.sandbox().and_then(|program| program.builtin) {
+            None => Ok(Self { stdin: text, ..Self::default() }),
+            Some(builtin) => Self::of_builtin(builtin, &parse("spec.input", &text)?, content),
+        }
+    }
+
+    /// Returns the content that this input needs, if that is not the same for every input.
+    #[cfg(test)]
+    pub(crate) fn content(&self) -> Option<&ValidContent> {
+        self.content.as_deref()
+    }
+
+    /// Takes the input of a built-in that runs in a sandbox.
+    fn of_builtin(builtin: Builtin, input: &Value, content: &ValidContent) -> Result<Self, Refusal> {
+        let SandboxCall { program, args, has_network } = sandbox_call(builtin, input, &content.limits)
+            .map_err(|error| Refusal::new(error.reason(), format!("spec.input: {error}")))?;
+        if args.iter().any(|arg| arg.contains('\0')) {
+            return Err(has_nul("spec.input"));
+        }
+        let network = content.network.clone().filter(|_| has_network);
+        let content = ValidContent { handler: program.into(), network, ..content.clone() };
+        Ok(Self { args, content: Some(Arc::new(content)), ..Self::default() })
     }
 
     /// Takes `spec.input`, `spec.script` or `spec.command` as JSON text, whichever the part needs.
     pub fn of_text(part: &RunPart, text: Arc<str>, content: &ValidContent) -> Result<Self, Refusal> {
         match part {
-            RunPart::Program => Ok(Self::of_json(text)),
+            RunPart::Program => Self::of_json(text, content),
             RunPart::McpServer(_) => Ok(Self::default()),
             RunPart::Script(_) => parse("spec.script", &text).and_then(Self::of_script),
             RunPart::Command(_) => {
@@ -69,7 +93,7 @@ impl ProgramInput {
     pub fn of_script(script: BundleScript) -> Result<Self, Refusal> {
         let BundleScript { path: _, args, stdin } = script;
         match args.iter().position(|arg| arg.contains('\0')) {
-            None => Ok(Self { args, stdin: stdin.into(), variables: BTreeMap::new() }),
+            None => Ok(Self { args, stdin: stdin.into(), ..Self::default() }),
             Some(place) => Err(has_nul(format_args!("spec.script.args[{place}]"))),
         }
     }
@@ -99,7 +123,7 @@ impl ProgramInput {
             let message = format!("spec.command.inputs: has no value of its type for {}", names.join(", "));
             Refusal::new(Reason::InputInvalid, message)
         })?;
-        Ok(Self { args: words, stdin: "".into(), variables })
+        Ok(Self { args: words, variables, ..Self::default() })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::error::BuiltinError;
 use crate::js_number::text_to_number;
 
 /// Reads a whole number above zero, at most `max`. An absent field, null or any other value gives `fallback` unchanged.
@@ -17,6 +18,14 @@ pub fn positive_int(value: Option<&Value>, fallback: u64, max: u64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let whole = number as u64;
     whole.min(max)
+}
+
+/// Reads the arguments of a command. An absent field means none; `null` is not absent.
+pub fn command_args(value: Option<&Value>) -> Result<Vec<String>, BuiltinError> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let items = value.as_array().ok_or_else(|| BuiltinError::input("Field args must be an array"))?;
+    let no_scalar = || BuiltinError::input("Command arguments must be strings, numbers, or booleans");
+    items.iter().map(|item| scalar_text(item).ok_or_else(no_scalar)).collect()
 }
 
 /// Returns the text of a string, number or boolean.
@@ -90,6 +99,19 @@ mod tests {
         }
         for value in [json!(null), json!([]), json!({})] {
             assert_eq!(scalar_text(&value), None);
+        }
+    }
+
+    #[test]
+    fn arguments_of_a_command_are_scalars() {
+        assert_eq!(command_args(Some(&json!(["a b", 1, true]))).unwrap(), ["a b", "1", "true"]);
+        assert_eq!(command_args(None).unwrap(), Vec::<String>::new());
+        let refuse = |args: Value| command_args(Some(&args)).unwrap_err().to_string();
+        for args in [json!(null), json!("ls"), json!({"0": "a"}), json!(1), json!(true)] {
+            assert_eq!(refuse(args), "Field args must be an array");
+        }
+        for item in [json!(null), json!([]), json!({})] {
+            assert_eq!(refuse(json!(["a", item])), "Command arguments must be strings, numbers, or booleans");
         }
     }
 

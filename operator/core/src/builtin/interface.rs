@@ -28,6 +28,10 @@ const fn words(builtin: Builtin) -> &'static str {
             "Send one HTTP request to a public host and read its response. Redirects are not followed."
         }
         Builtin::WebFetch => "Read a web page as text, with its title and links.",
+        Builtin::EvalCode => "Run JavaScript or Python code in a sandbox and return what it prints.",
+        Builtin::ExecuteCommand => {
+            "Run a program of a POSIX system with text tools in a sandbox, without a shell, and return what it prints."
+        }
         Builtin::WebSearch => "Search the web. Returns titles, URLs and short texts of the results.",
     }
 }
@@ -37,6 +41,8 @@ fn schema(builtin: Builtin) -> &'static Value {
         Builtin::HttpRequest => &HTTP_REQUEST,
         Builtin::WebFetch => &WEB_FETCH,
         Builtin::WebSearch => &WEB_SEARCH,
+        Builtin::EvalCode => &EVAL_CODE,
+        Builtin::ExecuteCommand => &EXECUTE_COMMAND,
     }
 }
 
@@ -83,6 +89,32 @@ static WEB_SEARCH: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
+static EVAL_CODE: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "required": ["code"],
+        "properties": {
+            "code": {"type": "string", "minLength": 1, "maxLength": 100_000, "description": "The code"},
+            "language": {"type": "string", "enum": ["javascript", "js", "python", "py"], "description": "Default javascript"},
+            "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit. Default 10000, at most 60000"},
+            "networkEnabled": {"type": "boolean", "description": "True for the hosts that the skill may reach. Default false"},
+        },
+    })
+});
+
+static EXECUTE_COMMAND: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "required": ["command"],
+        "properties": {
+            "command": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Program, such as grep"},
+            "args": {"type": "array", "maxItems": 256, "items": {"type": ["string", "number", "boolean"]}, "description": "Its arguments"},
+            "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit. Default 10000, at most 60000"},
+            "networkEnabled": {"type": "boolean", "description": "True for the hosts that the skill may reach. Default false"},
+        },
+    })
+});
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +132,12 @@ mod tests {
             let schema = input_schema(None, Some(&run)).unwrap();
             let schema = Schema::compile("spec.tool.inputSchema", schema).unwrap();
             assert!(schema.check(&json!({})).is_err(), "{builtin:?}");
-            assert!(schema.check(&json!({"url": "https://a.b", "query": "x"})).is_ok(), "{builtin:?}");
+            assert!(
+                schema
+                    .check(&json!({"url": "https://a.b", "query": "x", "code": "1", "command": "ls"}))
+                    .is_ok(),
+                "{builtin:?}"
+            );
         }
     }
 

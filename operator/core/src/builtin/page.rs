@@ -1,7 +1,7 @@
 //! The text of an HTML page as Markdown, with its title, description and links.
 //!
 //! It reads the tokens of the page and builds no tree: the work of a tree grows with the square of the nesting, and a page
-//! may nest as deep as it likes.
+//! may nest as deep as it likes. The worst that is left is one tag of 60,000 attributes, a second of work.
 
 mod markdown;
 

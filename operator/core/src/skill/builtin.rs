@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use skillet_api::{Reason, SkillPolicySpec, builtin::Builtin, network::Host};
+use skillet_api::{Reason, SkillPolicySpec, builtin::Builtin, network::Host, skill::Runtime};
 
-use super::{ValidNetwork, field_error::FieldErrors};
-use crate::builtin::{BuiltinProgram, search_host};
+use super::{Handler, ValidNetwork, field_error::FieldErrors};
+use crate::builtin::{BuiltinProgram, sandbox_program, search_host};
 
 const FIELD: &str = "spec.run.builtin";
 
 /// Returns `None` only if it added an error.
-pub(super) fn read(
-    builtin: Builtin,
-    policy: &SkillPolicySpec,
-    errors: &mut FieldErrors,
-) -> Option<BuiltinProgram> {
+pub(super) fn read(builtin: Builtin, policy: &SkillPolicySpec, errors: &mut FieldErrors) -> Option<Handler> {
     if !policy.builtins.contains(&builtin) {
         let word = builtin.as_str();
         let message =
@@ -22,20 +18,24 @@ pub(super) fn read(
         errors.add(Reason::BuiltinDisabled, FIELD, message);
         return None;
     }
-    match (builtin, &policy.web_search) {
-        (Builtin::HttpRequest, _) => Some(BuiltinProgram::HttpRequest),
-        (Builtin::WebFetch, _) => Some(BuiltinProgram::WebFetch),
-        (Builtin::WebSearch, Some(provider)) if search_host(provider).is_some() => {
-            Some(BuiltinProgram::WebSearch(Arc::new(provider.clone())))
-        }
-        (Builtin::WebSearch, provider) => {
-            let lack = if provider.is_some() { "url in spec.webSearch" } else { "spec.webSearch" };
-            let message =
-                format!("SkillPolicy default has no usable {lack}; have a search engine named there");
-            errors.add(Reason::BuiltinDisabled, FIELD, message);
-            None
-        }
+    match builtin {
+        Builtin::HttpRequest => Some(Handler::Builtin(BuiltinProgram::HttpRequest)),
+        Builtin::WebFetch => Some(Handler::Builtin(BuiltinProgram::WebFetch)),
+        Builtin::WebSearch => search(policy, errors).map(Handler::Builtin),
+        Builtin::EvalCode => Some(sandbox_program(builtin, Runtime::Node).into()),
+        Builtin::ExecuteCommand => Some(sandbox_program(builtin, Runtime::Shell).into()),
     }
+}
+
+fn search(policy: &SkillPolicySpec, errors: &mut FieldErrors) -> Option<BuiltinProgram> {
+    let provider = policy.web_search.as_ref();
+    if let Some(provider) = provider.filter(|provider| search_host(provider).is_some()) {
+        return Some(BuiltinProgram::WebSearch(Arc::new(provider.clone())));
+    }
+    let lack = if provider.is_some() { "url in spec.webSearch" } else { "spec.webSearch" };
+    let message = format!("SkillPolicy default has no usable {lack}; have a search engine named there");
+    errors.add(Reason::BuiltinDisabled, FIELD, message);
+    None
 }
 
 /// Returns the hosts of a built-in whose Skill names `own`: without any, every public host, as far as SkillPolicy allows
@@ -65,7 +65,7 @@ mod tests {
     use skillet_api::SkillSpec;
 
     use super::*;
-    use crate::skill::{Handler, ValidContent, check_hosts, validate_content};
+    use crate::skill::{ValidContent, check_hosts, validate_content};
 
     fn validate(run: &str, policy: &str) -> Result<ValidContent, String> {
         let spec: SkillSpec = serde_saphyr::from_str(&format!("{{version: 1.0.0, {run}}}")).unwrap();

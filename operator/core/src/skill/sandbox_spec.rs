@@ -40,6 +40,7 @@ pub(super) fn read(
         env,
         secret_env: sandbox.secret_env.clone(),
         bundle_image: None,
+        builtin: None,
     })
 }
 

@@ -142,7 +142,7 @@ impl BundleParts {
             ImageChoice::Image(_) => interpreter.program,
         };
         let program = program(interpreter.to_owned());
-        let program = SandboxProgram { image, program, files, env, secret_env, bundle_image };
+        let program = SandboxProgram { image, program, files, env, secret_env, bundle_image, builtin: None };
         Ok(ValidContent { handler: program.into(), network, limits, input_schema: None, output_schema: None })
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use skillet_api::skill::{Runtime, SecretEnvVar};
+use skillet_api::{
+    builtin::Builtin,
+    skill::{Runtime, SecretEnvVar},
+};
 use skillet_instructions::inputs::Input;
 
 use super::{BundleImage, ValidLimits, ValidNetwork};
@@ -40,6 +43,8 @@ pub struct SandboxProgram {
     pub secret_env: Vec<SecretEnvVar>,
     /// Image with further files of the bundle.
     pub bundle_image: Option<BundleImage>,
+    /// The built-in that it is. The input of a run decides its image and arguments.
+    pub builtin: Option<Builtin>,
 }
 
 impl ValidContent {

@@ -95,7 +95,6 @@ fn hostile_pages_cost_little_time() {
         let markdown = page(&with_text.repeat(256_000 / with_text.len())).markdown;
         assert!(markdown.len() < 6_000_000, "{tag}: {}", markdown.len());
     }
-    page(&format!("<a {}>", (0..40_000).map(|n| format!("a{n} ")).collect::<String>()));
     assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
 }
 
