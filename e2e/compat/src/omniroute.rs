@@ -48,6 +48,7 @@ pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("positive_int", arguments::replay_positive_int),
     ("resolve_builtin", builtin::resolve_builtin),
     ("resolve_version", version::resolve_version),
+    ("sandbox_config", arguments::replay_sandbox_config),
     ("score", offer::score),
     ("splice_results", splice_results),
     ("tool_name_decode", tool_name::tool_name_decode),

@@ -89,6 +89,7 @@ omniroute/pagination 2 passed 0 failed 0 skipped
 omniroute/positive_int 5 passed 0 failed 0 skipped
 omniroute/resolve_builtin 4 passed 0 failed 0 skipped
 omniroute/resolve_version 17 passed 0 failed 3 skipped
+omniroute/sandbox_config 2 passed 0 failed 0 skipped
 omniroute/score 5 passed 0 failed 0 skipped
 omniroute/splice_results 8 passed 0 failed 0 skipped
 omniroute/tool_name_decode 2 passed 0 failed 0 skipped

@@ -1,16 +1,19 @@
-//! `command_args`, `positive_int`: arguments of OmniRoute's built-in skills, read as leniently as OmniRoute reads them.
-//!
-//! Skillet has no skill with a list of arguments.
+//! `command_args`, `positive_int`, `sandbox_config`: arguments of OmniRoute's built-in skills, read as leniently as OmniRoute
+//! reads them.
 
 use serde_json::{Value, json};
-use skillet_core::builtin::positive_int;
+use skillet_api::{SkillPolicySpec, SkillSpec, builtin::Builtin};
+use skillet_core::{
+    builtin::{command_args, positive_int, sandbox_call},
+    skill::validate_content,
+};
 
 use crate::{case::Case, judge::Answer};
 
 pub(super) fn replay_command_args(case: &Case) -> Result<Answer, String> {
     let value = match command_args(case.given("args")) {
         Ok(args) => json!({"ok": true, "args": args}),
-        Err(error) => json!({"ok": false, "error": error}),
+        Err(error) => json!({"ok": false, "error": error.to_string()}),
     };
     Ok(Answer::by_fields(case, value, &["ok", "args"]))
 }
@@ -23,66 +26,48 @@ pub(super) fn replay_positive_int(case: &Case) -> Result<Answer, String> {
     Ok(Answer::exact(case, json!({ "value": value })))
 }
 
-/// Reads the arguments of a command. An absent field means none; `null` is not absent.
-fn command_args(value: Option<&Value>) -> Result<Vec<String>, &'static str> {
-    let Some(value) = value else {
-        return Ok(Vec::new());
-    };
-    let items = value.as_array().ok_or("Field args must be an array")?;
-    let not_a_scalar = "Command arguments must be strings, numbers, or booleans";
-    items.iter().map(|item| scalar_text(item).ok_or(not_a_scalar)).collect()
+/// The product's call of `eval_code`, whose hosts the reference's gate stands for.
+pub(super) fn replay_sandbox_config(case: &Case) -> Result<Answer, String> {
+    let mut input = case.input["arguments"].clone();
+    input["code"] = json!("1");
+    let gate = case.input["egressGate"] == json!(true);
+    let skill: SkillSpec = serde_json::from_value(skill(gate)).map_err(|error| error.to_string())?;
+    let policy = SkillPolicySpec { builtins: vec![Builtin::EvalCode], ..SkillPolicySpec::default() };
+    let content = validate_content(&skill, &policy).map_err(|errors| format!("{errors:?}"))?;
+    let call = sandbox_call(Builtin::EvalCode, &input, &content.limits).map_err(|error| error.to_string())?;
+    let timeout: u64 = call.args[0].parse().map_err(|_| "the call has no time limit".to_owned())?;
+    let has_network = call.has_network && content.network.is_some();
+    // No sandbox can write to its image.
+    let value = json!({ "timeout": timeout, "networkEnabled": has_network, "readOnly": true });
+    Ok(Answer::exact(case, value))
 }
 
-fn scalar_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number_text(number.as_f64()?)),
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+/// A Skill that names a host if `has_hosts`.
+fn skill(has_hosts: bool) -> Value {
+    let mut skill = json!({ "version": "1.0.0", "run": { "builtin": "eval_code" } });
+    if has_hosts {
+        skill["network"] = json!({ "hosts": [{ "name": "a.example" }] });
     }
-}
-
-/// Writes a number as JavaScript does: shortest digits, an exponent only far from 1.
-fn number_text(number: f64) -> String {
-    let size = number.abs();
-    if number == 0.0 {
-        return "0".to_owned();
-    }
-    if (1e-6..1e21).contains(&size) {
-        return number.to_string();
-    }
-    let text = format!("{number:e}");
-    match text.split_once("e-") {
-        Some(_) => text,
-        None => text.replacen('e', "e+", 1),
-    }
+    skill
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::*;
+    use crate::registry::replay_case;
 
-    #[test]
-    fn arguments_are_written_as_javascript_writes_scalars() {
-        let args =
-            json!(["a b", "", 1, 1.0, -0.5, 1e21, 1.5e-7, 123_456_789_012_345_680.0, 0.0, true, false]);
-        let expected =
-            ["a b", "", "1", "1", "-0.5", "1e+21", "1.5e-7", "123456789012345680", "0", "true", "false"];
-        assert_eq!(command_args(Some(&args)).unwrap(), expected);
-        assert_eq!(command_args(None).unwrap(), Vec::<String>::new());
-        assert_eq!(command_args(Some(&json!([]))).unwrap(), Vec::<String>::new());
+    fn check(arguments: &Value, gate: bool, timeout: u64, has_network: bool) {
+        let input = json!({"arguments": arguments, "egressGate": gate});
+        let expected = json!({"timeout": timeout, "networkEnabled": has_network, "readOnly": true});
+        assert_eq!(replay_case("sandbox_config", "compat", None, &input, &expected), "passed", "{input}");
     }
 
     #[test]
-    fn arguments_that_are_no_scalars_are_refused() {
-        let refuse = |args: Value| command_args(Some(&args)).unwrap_err();
-        for args in [json!(null), json!("ls"), json!({"0": "a"}), json!(1), json!(true)] {
-            assert_eq!(refuse(args), "Field args must be an array");
-        }
-        for item in [json!(null), json!([]), json!({})] {
-            assert_eq!(refuse(json!(["a", item])), "Command arguments must be strings, numbers, or booleans");
-        }
+    fn both_keys_open_the_network() {
+        check(&json!({}), true, 10_000, false);
+        check(&json!({"networkEnabled": true}), true, 10_000, true);
+        check(&json!({"networkEnabled": true}), false, 10_000, false);
+        check(&json!({"networkEnabled": 1, "timeoutMs": "500"}), true, 500, false);
     }
 }
