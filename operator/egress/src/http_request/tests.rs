@@ -3,10 +3,10 @@
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
-use tokio::net::TcpListener;
+use tokio::{io::AsyncReadExt as _, net::TcpListener};
 
 use super::*;
-use crate::testing::{PUBLIC, TestBroker, http_host, policy, rule};
+use crate::testing::{PUBLIC, TestBroker, http_host, policy, read_request, rule};
 
 fn get(url: &str) -> EgressRequest {
     EgressRequest {
@@ -213,4 +213,42 @@ async fn a_redirect_is_followed_only_where_the_request_may_go() {
             (other, _) => panic!("{location}: {other:?}"),
         }
     }
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_ends_its_connection() {
+    let broker = TestBroker::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    broker.host("api.example.com", 80, listener.local_addr().unwrap());
+    let client = broker.client();
+    let request = tokio::spawn(async move { client.request(get("http://api.example.com/")).await });
+    let (mut host, _) = listener.accept().await.unwrap();
+    read_request(&mut host).await;
+    request.abort();
+    let ended = timeout(Duration::from_secs(10), host.read(&mut [0])).await.unwrap();
+    assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_host_that_breaks_off_and_one_that_is_over_the_runs_limit_are_told_apart() {
+    let broker = TestBroker::start().await;
+    let (host, _) = http_host("HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\nhalf").await;
+    broker.host("api.example.com", 80, host);
+    let outcome = broker.client().request(get("http://api.example.com/")).await.unwrap();
+    assert!(matches!(outcome.result, EgressResult::Broken { .. }), "{outcome:?}");
+    let (host, _) = http_host(response("200 OK", "", &"a".repeat(5000))).await;
+    broker.host("api.example.com", 80, host);
+    let mut small = get("http://api.example.com/");
+    small.policy.transfer_bytes = 1000;
+    let outcome = broker.client().request(small).await.unwrap();
+    let verdict = Verdict::EgressLimitReached;
+    assert!(
+        matches!(&outcome.result, EgressResult::Failed { verdict: found, .. } if *found == verdict),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.connections[0].verdict, verdict);
+    let (host, _) = http_host("SSH-2.0-OpenSSH\r\n").await;
+    broker.host("api.example.com", 80, host);
+    let outcome = broker.client().request(get("http://api.example.com/")).await.unwrap();
+    assert!(matches!(outcome.result, EgressResult::Broken { .. }), "{outcome:?}");
 }
