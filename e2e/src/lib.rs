@@ -39,6 +39,7 @@ pub mod policy;
 pub mod process;
 pub mod report;
 pub mod sandbox;
+pub mod stand_in;
 pub mod wait;
 
 pub use draft::SkillDraft;

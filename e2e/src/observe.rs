@@ -36,6 +36,15 @@ impl Journey {
         .await
     }
 
+    /// Waits until a Skill says that it is not ready, and returns the condition that says so.
+    pub async fn not_ready(&self, skill: &str) -> Result<Condition> {
+        eventually(&format!("Skill {skill} is not ready"), SEEN_WITHIN, async || {
+            let status = self.observed(skill).await?;
+            Ok(condition(&status.conditions, READY).filter(|ready| ready.status == "False").cloned())
+        })
+        .await
+    }
+
     /// Runs what must be refused before anything is made for it, and checks all that a refusal promises.
     pub async fn refused(&self, spec: SkillExecutionSpec, reason: Reason, words: &[&str]) -> Result<Ended> {
         let execution = self.start_with(spec).await?;

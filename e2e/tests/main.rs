@@ -5,6 +5,7 @@
 
 mod cancelling;
 mod confinement;
+mod egress;
 mod examples;
 mod failures;
 mod health;

@@ -33,6 +33,7 @@ mod session_driver;
 mod settle;
 mod starting_status;
 pub(crate) mod status;
+mod step;
 mod stored;
 mod unparsable;
 
@@ -48,10 +49,8 @@ use kube::runtime::events::EventType;
 use skillet_api::{Reason, SkillExecution, network::Connections};
 use skillet_core::{
     admission::{Admitted, Refusal},
-    retry::{self, RetryDecision},
     skill::{Handler, RunPart, SandboxProgram},
 };
-use skillet_kube::parsed_size;
 use tokio::sync::watch;
 use tracing::info;
 
@@ -67,6 +66,7 @@ use self::{
     plan::Plan,
     reference::ExecutionRef,
     running_status::RunningStatusWriter,
+    step::{Step, large_output, next_step},
 };
 use crate::{context::Context, egress, version_pins::Pin};
 
@@ -180,43 +180,6 @@ struct Run {
 struct LastSandbox {
     sandbox: SandboxRef,
     accepted_at: Option<Timestamp>,
-}
-
-/// The step that follows an attempt.
-#[derive(Debug, PartialEq)]
-enum Step {
-    Finish(Box<Conclusion>),
-    /// The sandbox was not used: the same attempt gets another one.
-    NewSandbox(String),
-    /// The attempt counts, and another one follows.
-    Retry(Box<Conclusion>),
-    /// The cluster has no room for the sandbox.
-    WaitForRoom(String),
-    TakenOver(TakenOver),
-}
-
-/// Decides what follows an attempt that ended as `outcome`, after `unused` sandboxes of it that were released. Pure.
-fn next_step(outcome: AttemptOutcome, attempt: u32, unused: u32, admitted: &Admitted) -> Step {
-    let must_end = !matches!(outcome, AttemptOutcome::Ran { .. } | AttemptOutcome::Closed { .. });
-    let outcome = match outcome {
-        AttemptOutcome::NoRoom { message } => return Step::WaitForRoom(message),
-        AttemptOutcome::Unused { message } if unused + 1 < UNUSED_LIMIT => return Step::NewSandbox(message),
-        outcome => outcome,
-    };
-    let conclusion = conclude::conclude(outcome, &admitted.content, admitted.timeout);
-    let conclusion = Box::new(Conclusion { must_end, ..conclusion });
-    let reason = conclusion.reason.unwrap_or(Reason::ApiError);
-    match retry::decide(reason, attempt, admitted.retries, admitted.content.limits.retry_on) {
-        RetryDecision::Finish => Step::Finish(conclusion),
-        RetryDecision::Retry => Step::Retry(conclusion),
-    }
-}
-
-/// Returns the memory that the parsed output takes, unless its check takes no time.
-fn large_output(outcome: &AttemptOutcome, admitted: &Admitted) -> Option<usize> {
-    let AttemptOutcome::Ran { captured, .. } = outcome else { return None };
-    let takes_long = admitted.content.output_schema.is_some() || captured.stdout.len() > SMALL_OUTPUT;
-    takes_long.then(|| parsed_size(&captured.stdout))
 }
 
 impl Run {

@@ -16,12 +16,12 @@ use kube::{
     Api, Resource, ResourceExt,
     runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
 };
-use skillet_api::{Reason, Skill, SkillVersion, names};
+use skillet_api::{Isolation, Reason, Skill, SkillVersion, names, policy::NodeStatus};
 use skillet_core::{
-    skill::{FieldError, body_source, check_hosts, validate_skill},
+    skill::{FieldError, ValidSkill, body_source, check_hosts, validate_skill},
     version::SkillSemver,
 };
-use skillet_kube::{ObjectHead, PAGE_SIZE, ParseError};
+use skillet_kube::{ObjectHead, PAGE_SIZE, ParseError, lock};
 use thiserror::Error;
 use tracing::{debug, warn};
 
@@ -36,6 +36,8 @@ const SECRET_RETRY: Duration = Duration::from_secs(15);
 const BODY_RETRY: Duration = Duration::from_secs(15);
 /// Pause between two looks whether a ConfigMap still has the text that was sealed.
 const BODY_CHECK: Duration = Duration::from_secs(300);
+/// Pause between two looks at the nodes for a Skill that reaches hosts. They are probed beside the Skills.
+const NODE_CHECK: Duration = Duration::from_secs(60);
 /// Pause after a refusal by the record of sealed versions. An administrator may change the record, and nobody watches it.
 const RECORD_RETRY: Duration = Duration::from_secs(600);
 
@@ -131,9 +133,15 @@ async fn reconcile(head: Arc<ObjectHead<Skill>>, ctx: Arc<Context>) -> Result<Ac
     }
     status::report(&ctx, &skill, &result).await?;
     // Secrets and ConfigMaps are not watched: the operator sees only those that a Skill names.
+    if let Err(Error::Validate { problems, .. }) = &result
+        && problems.iter().any(|problem| problem.reason == Reason::IsolationUnavailable)
+    {
+        return Ok(Action::requeue(NODE_CHECK));
+    }
     let is_missing = result?.missing_secrets.is_some_and(|missing| !missing.is_empty());
     Ok(match body_source(&skill.spec) {
         _ if is_missing => Action::requeue(SECRET_RETRY),
+        _ if skill.spec.network.is_some() => Action::requeue(NODE_CHECK),
         Some(_) => Action::requeue(BODY_CHECK),
         None => Action::await_change(),
     })
@@ -150,11 +158,12 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
     let valid = validate_skill(&skill.name_any(), &skill.spec, &policy)
         .map_err(|problems| Error::Validate { problems, serving: build::serving(skill, &observed) })?;
     let namespace = skill.namespace().unwrap_or_default();
-    if let Some(network) = valid.network(&skill.spec)
-        && let Err(problem) = check_hosts(&network, &namespace, &policy)
-    {
-        let serving = build::serving(skill, &observed);
-        return Err(Error::Validate { problems: vec![problem], serving });
+    if let Some(network) = valid.network(&skill.spec) {
+        let checked = check_hosts(&network, &namespace, &policy);
+        if let Err(problem) = checked.and_then(|()| check_nodes(&valid, &lock(&ctx.probed))) {
+            let serving = build::serving(skill, &observed);
+            return Err(Error::Validate { problems: vec![problem], serving });
+        }
     }
     let mut desired = build::build(skill, &valid, &observed, &policy);
     // The list may still show a version that was just deleted. A conflict would stay, and a deletion is final.
@@ -177,6 +186,27 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
     Ok(apply::Applied { missing_secrets, body_note, ..applied })
 }
 
+/// Refuses a skill whose program needs connections that no node can pass on. Nodes that were not asked count as able.
+fn check_nodes(valid: &ValidSkill, nodes: &[NodeStatus]) -> Result<(), FieldError> {
+    let runs_in_sandbox = valid.content.as_ref().is_none_or(|content| content.sandbox().is_some());
+    let proofs: Vec<&Isolation> = nodes.iter().filter_map(|node| node.isolation.as_ref()).collect();
+    let mut unable = proofs.iter().filter(|proof| proof.named_egress == Some(false)).peekable();
+    if !runs_in_sandbox || unable.clone().count() < proofs.len() {
+        return Ok(());
+    }
+    match unable.next() {
+        None => Ok(()),
+        Some(proof) => Err(FieldError::new(
+            Reason::IsolationUnavailable,
+            "spec.network",
+            format!(
+                "no node can pass on the connections of a program: kernel 5.19 is needed, and the nodes have {}; run.http needs no such node",
+                proof.kernel
+            ),
+        )),
+    }
+}
+
 // The signature is the Controller's.
 #[allow(clippy::needless_pass_by_value)]
 fn error_policy(_: Arc<ObjectHead<Skill>>, error: &Error, ctx: Arc<Context>) -> Action {
@@ -190,5 +220,43 @@ fn error_policy(_: Arc<ObjectHead<Skill>>, error: &Error, ctx: Arc<Context>) -> 
             warn!(error = %chain(error), "Skill reconcile failed; retrying");
             Action::requeue(RETRY)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use skillet_api::{SkillPolicySpec, SkillSpec};
+
+    use super::*;
+
+    fn check(run: &str, kernels: &[Option<bool>], expected: Option<Reason>) {
+        let spec: SkillSpec = serde_saphyr::from_str(&format!("{{version: 1.0.0, {run}}}")).unwrap();
+        let valid = validate_skill("s", &spec, &SkillPolicySpec::default()).unwrap();
+        let nodes: Vec<NodeStatus> = kernels
+            .iter()
+            .map(|egress| {
+                let isolation = json!({ "namedEgress": egress, "kernel": "5.10.0" });
+                let node = json!({
+                    "name": "n", "probedAt": "2026-01-01T00:00:00Z", "containerRuntime": "", "isolation": isolation,
+                });
+                serde_json::from_value(node).unwrap()
+            })
+            .collect();
+        let checked = check_nodes(&valid, &nodes);
+        if let Err(problem) = &checked {
+            assert!(problem.to_string().contains("5.10.0"), "{problem}");
+        }
+        assert_eq!(checked.err().map(|problem| problem.reason()), expected, "{run} {kernels:?}");
+    }
+
+    #[test]
+    fn a_program_with_hosts_needs_one_node_that_can_pass_on_connections() {
+        let sandbox = "run: {sandbox: {runtime: shell, script: cat}}";
+        check(sandbox, &[], None);
+        check(sandbox, &[None, Some(false)], None);
+        check(sandbox, &[Some(true), Some(false)], None);
+        check(sandbox, &[Some(false), Some(false)], Some(Reason::IsolationUnavailable));
+        check("run: {http: {url: 'https://a.dev/'}}", &[Some(false)], None);
     }
 }

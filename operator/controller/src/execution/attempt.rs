@@ -125,6 +125,10 @@ impl Attempt<'_> {
         if !missing.is_empty() {
             return Ok(AttemptOutcome::unproven(&attached, &missing, self.plan.policy.isolation));
         }
+        if self.plan.admitted.content.network.is_some() && attached.ready.isolation.named_egress != Some(true)
+        {
+            return Ok(AttemptOutcome::without_egress(&attached));
+        }
         let driven = self.drive(attached.stream, sandbox, pod).await;
         sandbox.connections = self.relay.take().map(|relay| relay.finish(&self.ctx.metrics.egress));
         match driven {

@@ -143,6 +143,17 @@ impl AttemptOutcome {
         Self::Unusable { reason: Reason::IsolationUnavailable, message }
     }
 
+    /// The sandbox cannot give its program the connections that the skill names.
+    pub(crate) fn without_egress(attached: &Attached) -> Self {
+        let Isolation { kernel, notes, .. } = &attached.ready.isolation;
+        let why = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+        let message = format!(
+            "node {} cannot pass on the connections of a program, for which spec.network of the Skill asks: its kernel is {kernel}, and 5.19 is needed{why}",
+            attached.node
+        );
+        Self::Unusable { reason: Reason::IsolationUnavailable, message }
+    }
+
     /// Nothing ran. A sandbox that is larger than a whole quota fails; any other waits for room.
     pub(crate) fn refused_by_quota(QuotaRefusal { message, is_final }: QuotaRefusal) -> Self {
         if is_final {

@@ -16,7 +16,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    pub(super) fn new(reason: Reason, field: impl fmt::Display, message: impl Into<String>) -> Self {
+    pub fn new(reason: Reason, field: impl fmt::Display, message: impl Into<String>) -> Self {
         Self { reason, field: field.to_string(), message: message.into() }
     }
 
