@@ -1,4 +1,7 @@
-//! `kubectl skill import`: folders, files and archives of instructions become Skills. One bad file never stops the others.
+//! `kubectl skill import`: folders, files and archives of instructions become Skills, and so do the operations of an OpenAPI
+//! document. One bad file or operation never stops the others.
+
+mod openapi;
 
 use std::fmt::Write as _;
 
@@ -24,7 +27,10 @@ pub(crate) async fn run(
     args: &ImportArgs,
     console: &Console,
 ) -> Result<Exit, CliError> {
-    let mut verdicts = Vec::new();
+    let mut verdicts = match &args.openapi {
+        Some(file) => openapi::read(file, &args.prefix, args.server.as_deref())?,
+        None => Vec::new(),
+    };
     for path in &args.paths {
         verdicts.extend(read(&folder::read(path)?, &args.prefix));
     }

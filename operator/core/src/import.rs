@@ -4,6 +4,7 @@
 mod bundle;
 mod findings;
 pub mod manifest;
+pub mod openapi;
 mod servers;
 
 use std::collections::BTreeMap;
@@ -161,7 +162,11 @@ pub fn keep_own_fields(present: &SkillSpec, object: &mut Value) {
 /// Returns the version that a file's content gets where a Skill of its name is present: the present one for the same content,
 /// since sealed content never changes; a higher one for other content. `None` leaves the file's own.
 pub fn next_version(present: &SkillSpec, desired: &SkillSpec) -> Option<String> {
-    let is_same = present.description == desired.description
+    // A file of instructions says nothing of a program, which its user may have added.
+    let is_same_program = desired.run.is_none()
+        || present.run == desired.run && present.tool == desired.tool && present.network == desired.network;
+    let is_same = is_same_program
+        && present.description == desired.description
         && present.instructions == desired.instructions
         && present.files == desired.files;
     if is_same { Some(present.version.clone()) } else { raised(&present.version, &desired.version) }

@@ -29,8 +29,14 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
     /// Folders with SKILL.md files, files, or archives (.tar, .tar.gz, .tgz, .zip).
-    #[arg(value_name = "DIR|FILE|ARCHIVE", required = true)]
+    #[arg(value_name = "DIR|FILE|ARCHIVE", required_unless_present = "openapi")]
     pub(crate) paths: Vec<PathBuf>,
+    /// OpenAPI 3 document in YAML or JSON: each operation becomes a skill that sends its request.
+    #[arg(long, value_name = "FILE", conflicts_with = "paths")]
+    pub(crate) openapi: Option<PathBuf>,
+    /// URL in the place of the servers that the OpenAPI document names.
+    #[arg(long, value_name = "URL", requires = "openapi")]
+    pub(crate) server: Option<String>,
     /// Text before the name of each Skill.
     #[arg(long, default_value = "")]
     pub(crate) prefix: String,

@@ -53,6 +53,8 @@ const SKILL: &str = "/apis/skillet.dev/v1alpha1/namespaces/team-a/skills/pdf";
 fn arguments() -> ImportArgs {
     ImportArgs {
         paths: Vec::new(),
+        openapi: None,
+        server: None,
         prefix: String::new(),
         dry_run: DryRun::None,
         force_conflicts: false,

@@ -1,8 +1,6 @@
 //! Findings in the file of a Skill, kept in an annotation of the Skill, so that its status can name them.
 
-use std::collections::BTreeMap;
-
-use skillet_instructions::Diagnostic;
+use std::{collections::BTreeMap, fmt::Display};
 
 use super::manifest::{FILE_ANNOTATION, FINDINGS_ANNOTATION};
 use crate::text::truncate;
@@ -13,7 +11,7 @@ const MOST: usize = 20;
 const LONGEST: usize = 500;
 
 /// Returns the annotation for the findings of a file; `None` without findings.
-pub(super) fn annotation(findings: &[Diagnostic]) -> Option<String> {
+pub(super) fn annotation(findings: &[impl Display]) -> Option<String> {
     let shown = findings.iter().take(MOST).map(|finding| one_line(&finding.to_string()));
     let mut lines: Vec<String> = shown.collect();
     if findings.len() > MOST {
@@ -39,6 +37,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use skillet_instructions::{
+        Diagnostic,
         document::{FileName, Reading},
         read,
     };
@@ -64,7 +63,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("csv/SKILL.md:3:13: warning: description is no YAML"), "{found:?}");
         assert!(found[0].ends_with("(repaired)"), "{found:?}");
-        assert_eq!(annotation(&[]), None);
+        assert_eq!(annotation(&[] as &[Diagnostic]), None);
         assert!(findings(&annotations(&[(FILE_ANNOTATION, "a")])).is_empty());
     }
 
