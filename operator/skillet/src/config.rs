@@ -39,6 +39,13 @@ pub(crate) enum Command {
         #[command(flatten)]
         telemetry: TelemetryConfig,
     },
+    /// Dials for skills: the one way out, without credentials of the cluster.
+    Broker {
+        #[command(flatten)]
+        config: BrokerConfig,
+        #[command(flatten)]
+        telemetry: TelemetryConfig,
+    },
     /// Prints the custom resource definitions.
     Crds,
     /// Runs one small skill in the cluster and checks its result; the chart's test.
@@ -131,6 +138,43 @@ pub(crate) struct SourcesConfig {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct BrokerConfig {
+    /// Address for operators, under mutual TLS.
+    #[arg(long, env, default_value = "0.0.0.0:8443")]
+    pub(crate) listen_address: SocketAddr,
+    /// Address of `/healthz`, `/readyz` and `/metrics`.
+    #[arg(long, env, default_value = "0.0.0.0:8080")]
+    pub(crate) http_address: SocketAddr,
+    /// Folder with `tls.crt` and `tls.key` of the broker and `ca.crt` of the operators; reloaded when they change.
+    #[arg(long, env)]
+    pub(crate) tls_dir: PathBuf,
+    /// PEM file of authorities that are trusted beside the public ones for the hosts of HTTP skills; reloaded when it changes.
+    #[arg(long, env)]
+    pub(crate) ca_bundle: Option<PathBuf>,
+    /// Most connections to hosts at one time.
+    #[arg(long, env, default_value_t = 8192)]
+    pub(crate) max_connections: usize,
+    /// Most connections of the skills of one namespace at one time.
+    #[arg(long, env, default_value_t = 512)]
+    pub(crate) tenant_connections: usize,
+    /// New connections of the skills of one namespace in a second.
+    #[arg(long, env, default_value_t = 100)]
+    pub(crate) tenant_rate: u32,
+    /// Most MiB of bodies of HTTP requests and responses at one time.
+    #[arg(long, env, default_value_t = 256)]
+    pub(crate) body_memory_mib: usize,
+    /// Longest time without traffic on a program's connection, in seconds.
+    #[arg(long, env, default_value_t = 600)]
+    pub(crate) idle_seconds: u64,
+    /// Longest time for which a run is linked, in seconds.
+    #[arg(long, env, default_value_t = 86_400)]
+    pub(crate) link_seconds: u64,
+    /// Time that linked runs have to end on shutdown, in seconds.
+    #[arg(long, env, default_value_t = 20)]
+    pub(crate) drain_seconds: u64,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct CheckConfig {
     /// Namespace in which the skill is made, run and deleted.
     #[arg(long, env, default_value = "default")]
@@ -180,7 +224,7 @@ mod tests {
     #[test]
     fn every_flag_is_an_environment_variable_of_the_same_words() {
         let command = Args::command();
-        for part in ["operator", "gateway", "sources"] {
+        for part in ["operator", "gateway", "sources", "broker"] {
             let part = command.find_subcommand(part).unwrap();
             for arg in part.get_arguments().filter(|arg| arg.get_id() != "help") {
                 let flag = match arg.get_long().unwrap_or_default() {

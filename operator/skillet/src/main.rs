@@ -1,5 +1,6 @@
-//! The `skillet` binary: parses the command line and starts the operator, the gateway or a tool.
+//! The `skillet` binary: parses the command line and starts one of its processes or a tool.
 
+mod broker;
 mod check;
 mod config;
 mod gateway;
@@ -24,6 +25,9 @@ async fn main() -> anyhow::Result<()> {
         }
         Command::Sources { config, telemetry } => {
             telemetry::run_with("skillet-sources", &telemetry, sources::run(config)).await
+        }
+        Command::Broker { config, telemetry } => {
+            telemetry::run_with("skillet-broker", &telemetry, broker::run(config)).await
         }
         Command::Crds => print_crds(),
         Command::Check(config) => check::run(config).await,
