@@ -5,6 +5,14 @@
 //!
 //! Each side may send [`INITIAL_WINDOW_BYTES`] of data on a new channel, and more only after `Window` frames of the receiver,
 //! so a channel that nobody reads holds up no other frame.
+//!
+//! # The life of a channel
+//!
+//! - The broker answers each `Open` once. After a verdict other than `Allowed` the channel is over, and no `Close` follows.
+//! - `End` is the end of its sender's direction. After both, the channel is over.
+//! - `Reset` ends both directions at once. The runner may send it before `Opened`, for a program that has given up.
+//! - Frames of a channel that is over are ignored, because the sides do not end it at the same time.
+//! - `Exit` ends every channel. Bytes before an `End` are still delivered to the host.
 
 use serde::{Deserialize, Serialize};
 

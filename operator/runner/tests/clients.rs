@@ -113,6 +113,12 @@ const SHELL: &[Client] = &[
         "pip3 --disable-pip-version-check download -q --no-deps --index-url http://web.example/simple --trusted-host web.example -d . nothing && ls *.whl",
         "nothing-1.0-py3-none-any.whl\n",
     ),
+    (
+        "/usr/bin/chromium",
+        "chromium",
+        "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-zygote --user-data-dir=$PWD/profile --dump-dom http://web.example/hello 2>errors | grep -o 'hello web.example'",
+        "hello web.example\n",
+    ),
 ];
 
 fn networked(run: Run, rules: &[(&str, &[u16])], connections: u32) -> Run {
@@ -190,6 +196,7 @@ fn scripts() -> Vec<Script> {
         let (interpreter, mark) = match file.extension().and_then(|kind| kind.to_str()) {
             Some("py") => (PYTHON, "# prints: "),
             Some("js") => ("/usr/bin/node", "// prints: "),
+            Some("java") => ("/usr/bin/java", "// prints: "),
             _ => panic!("{} has no interpreter", file.display()),
         };
         let lines = content.lines().map_while(|line| line.strip_prefix(mark));
@@ -241,6 +248,79 @@ fn scripts_reach_allowed_hosts_and_themselves() {
     let mut check = Check { web: &web, failures: vec![] };
     for Script { name, interpreter, content, prints } in scripts() {
         check.client(interpreter, &name, script_of(interpreter, &name, &content), &prints);
+    }
+    check.finish();
+}
+
+/// Clients in packages of Python: module, script, and what it prints. `$SKILLET_CLIENTS_PYTHON` may name another interpreter.
+const PACKAGES: &[(&str, &str, &str)] = &[
+    (
+        "requests",
+        "import requests; print(requests.get('http://web.example/hello').text)",
+        "hello web.example\n\n",
+    ),
+    (
+        "requests",
+        "import os, requests; print(requests.get('https://web.example/hello', verify=os.environ['CERTIFICATE']).text)",
+        "hello web.example\n\n",
+    ),
+    (
+        "httpx",
+        "import asyncio, httpx
+async def main():
+    async with httpx.AsyncClient() as client:
+        print(len(await asyncio.gather(*(client.get('http://web.example/hello') for _ in range(20)))))
+asyncio.run(main())",
+        "20\n",
+    ),
+    (
+        "aiohttp",
+        "import aiohttp, asyncio
+async def main():
+    async with aiohttp.ClientSession() as session, session.get('http://web.example/hello') as response:
+        print(await response.text())
+asyncio.run(main())",
+        "hello web.example\n\n",
+    ),
+    (
+        "grpc",
+        "import concurrent.futures, grpc
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+method = grpc.unary_unary_rpc_method_handler(lambda request, context: request[::-1])
+server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler('s', {'m': method}),))
+port = server.add_insecure_port('127.0.0.1:0')
+server.start()
+print(grpc.insecure_channel(f'127.0.0.1:{port}').unary_unary('/s/m')(b'abc', timeout=5))
+try:
+    # The host speaks no gRPC: an error of the protocol, not of the connection.
+    grpc.insecure_channel('web.example:80').unary_unary('/s/m')(b'abc', timeout=5)
+except grpc.RpcError as error:
+    print('unavailable' if 'refused' in error.details() else 'connected')",
+        "b'cba'\nconnected\n",
+    ),
+    (
+        "dns",
+        "import dns.resolver
+resolver = dns.resolver.Resolver(configure=False)
+resolver.nameservers = ['9.9.9.9']
+print([str(address) for address in resolver.resolve('web.example', 'A')])",
+        "['198.18.1.0']\n",
+    ),
+];
+
+#[test]
+fn clients_in_packages_of_python_reach_allowed_hosts() {
+    let python = std::env::var("SKILLET_CLIENTS_PYTHON").unwrap_or_else(|_| PYTHON.to_owned());
+    let web = Web::start();
+    let mut check = Check { web: &web, failures: vec![] };
+    for (module, content, expected) in PACKAGES {
+        let found = Command::new(&python).args(["-c", &format!("import {module}")]).output().unwrap();
+        if !found.status.success() {
+            println!("skipped: {python} has no {module}");
+            continue;
+        }
+        let run = script_of(&python, "main.py", content);
+        check.client(&python, module, run, expected);
     }
     check.finish();
 }
