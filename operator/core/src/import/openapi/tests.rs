@@ -321,3 +321,15 @@ fn a_hostile_document_gives_legal_skills_or_reasons() {
     }
     assert!(verdicts.iter().all(|verdict| verdict.object().is_some() || !verdict.notes.is_empty()));
 }
+
+#[test]
+fn another_request_gets_the_next_version_and_the_same_one_keeps_it() {
+    let spec = |fields: &str| {
+        serde_json::from_value::<Skill>(operation(fields).object().unwrap().clone()).unwrap().spec
+    };
+    let (present, same) = (spec("operationId: a"), spec("operationId: a"));
+    assert_eq!(super::super::next_version(&present, &same).as_deref(), Some("1.0.0"));
+    let changed = spec("operationId: a, description: POST /x, parameters: [{name: p, in: query}]");
+    assert_eq!(present.description, changed.description);
+    assert_eq!(super::super::next_version(&present, &changed).as_deref(), Some("1.0.1"));
+}
