@@ -4,15 +4,16 @@
 mod support;
 
 use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use skillet_protocol::{
-    OperatorMessage, RefusalReason, RefusedConnection, Run, RunOutcome, RunnerMessage, Verdict,
+    OperatorMessage, Receipt, RefusalReason, RefusedConnection, Run, RunOutcome, RunnerMessage, Verdict,
 };
 use support::egress::{python, run, start};
-use support::plain::Plain;
-use support::script;
+use support::plain::{Plain, RUNNER, hello};
 use support::servers::{echo, serve};
+use support::{Folder, eventually, script};
 
 #[test]
 fn a_run_with_hosts_is_refused_without_the_flag_and_one_without_hosts_reaches_none() {
@@ -200,4 +201,47 @@ print(old.connect_ex((address, 80))); old.setblocking(True); old.sendall(b'x'); 
 ";
     let (finished, _) = run(content, echo());
     assert_eq!(finished.succeeded().stdout(), "0\nb'x'\n");
+}
+
+#[test]
+fn a_flood_that_nobody_reads_stops_the_program_and_not_the_clock() {
+    let (scratch, folder) = (Folder::new("/dev/shm"), Folder::new("/tmp"));
+    let log = folder.0.join("termination-log");
+    std::fs::write(&log, "").unwrap();
+    let mut runner = Command::new(RUNNER)
+        .arg("--network")
+        .args(["--scratch".as_ref(), scratch.0.as_os_str(), "--termination-log".as_ref(), log.as_os_str()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut run = python(
+        "
+address = socket.gethostbyname('a.example')
+while True:
+    c = socket.socket(); c.setblocking(False); c.connect_ex((address, 80)); c.close()
+",
+    );
+    run.limits.timeout_ms = 1500;
+    let orders = [hello(), OperatorMessage::Run(Box::new(run))].map(|order| order.encode().unwrap()).concat();
+    let mut stdin = runner.stdin.take().unwrap();
+    stdin.write_all(&orders).unwrap();
+    let memory = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0");
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let mut most = 0;
+    let mut receipt = String::new();
+    eventually("the runner leaves its receipt", || {
+        most = most.max(memory(runner.id()));
+        receipt = std::fs::read_to_string(&log).unwrap();
+        !receipt.is_empty()
+    });
+    let receipt: Receipt = serde_json::from_str(&receipt).unwrap();
+    assert_eq!(receipt.outcome, RunOutcome::TimedOut);
+    assert!(receipt.duration_ms < 3000, "{} ms", receipt.duration_ms);
+    assert!(most < 16 << 10, "{most} kB");
+    drop(runner.stdout.take());
+    assert!(runner.wait().unwrap().success());
 }
