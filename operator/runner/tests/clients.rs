@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use skillet_protocol::{HostRule, Run, RunNetwork};
+use support::bundle::{Level, Sandbox, runc};
 use support::plain::Plain;
 use support::servers::{PYTHON, Web, is_installed, scripted};
 use support::{Finished, script, script_of};
@@ -250,6 +251,29 @@ fn scripts_reach_allowed_hosts_and_themselves() {
         check.client(interpreter, &name, script_of(interpreter, &name, &content), &prints);
     }
     check.finish();
+}
+
+#[test]
+fn scripts_work_at_each_level_of_a_sandbox() {
+    let Some(runc) = runc() else { return };
+    let web = Web::start();
+    let mut failures = vec![];
+    for level in [Level::Strict, Level::Compatible, Level::Unprofiled] {
+        for Script { name, interpreter, content, prints } in scripts() {
+            // The certificate is not in the sandbox, and its processes are too few for the others.
+            if interpreter != PYTHON || content.contains("CERTIFICATE") {
+                continue;
+            }
+            let mut sandbox = Sandbox::with(&runc, level, 256 << 20, &["--network"]);
+            sandbox.session.with_hosts(&hosts(&web));
+            let run = script_of(interpreter, &name, &content);
+            let finished = sandbox.session.run(networked(run, &[("web.example", &[80, 443])], 64));
+            if finished.stdout() != prints || sandbox.left() != finished.receipt {
+                failures.push(format!("{name} at {level:?}: {}{}", finished.stdout(), finished.stderr()));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
 /// Clients in packages of Python: module, script, and what it prints. `$SKILLET_CLIENTS_PYTHON` may name another interpreter.

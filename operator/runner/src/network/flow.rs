@@ -15,7 +15,7 @@ use skillet_protocol::INITIAL_WINDOW_BYTES;
 const UPDATE_BYTES: u32 = INITIAL_WINDOW_BYTES / 2;
 
 /// What a channel with a fast reader may have on the way beyond the first window: the way to the broker is long.
-pub(crate) const EXTRA_WINDOW_BYTES: u32 = 3 * INITIAL_WINDOW_BYTES;
+pub(crate) const EXTRA_WINDOW_BYTES: u32 = 7 * INITIAL_WINDOW_BYTES;
 
 #[derive(Debug)]
 // Each flag is one step of one direction; together they are no states of one thing.

@@ -14,7 +14,7 @@ use super::socket::{Connected, State};
 const MAX_PIECES: usize = 2;
 
 /// With no more channels than this, fast readers get larger windows.
-const FEW_CHANNELS: usize = 16;
+const FEW_CHANNELS: usize = 8;
 
 /// Pieces read of all sockets after the end of the program, so that the receipt follows at once.
 const MAX_LAST_PIECES: usize = 16;
