@@ -24,7 +24,7 @@ use skillet_api::{
 
 pub use self::{
     attempts::{TryOutcome, next_try},
-    grant::{HOSTS_ANNOTATION, SKILLS_ANNOTATION, check_grant, granted_hosts, is_granted_host},
+    grant::{HOSTS_ANNOTATION, SKILLS_ANNOTATION, check_grant, granted_hosts},
     read::HttpProblem,
     render::{RenderError, SkillRequest},
     request::{RenderedRequest, ResponseError},
@@ -67,11 +67,6 @@ impl HttpProgram {
     /// Returns the hosts of a skill that names none itself: the one of the URL.
     pub fn hosts(&self) -> ValidNetwork {
         ValidNetwork { hosts: vec![self.host()] }
-    }
-
-    /// True if the request goes over TLS.
-    pub fn is_tls(&self) -> bool {
-        self.url.is_tls
     }
 
     /// Returns the values from Secrets that its templates name.

@@ -36,13 +36,13 @@ pub fn check_grant(
     ))
 }
 
-/// Returns the patterns of the hosts that a Secret may be sent to.
+/// Returns the patterns of the hosts that a Secret may be sent to. A redirect goes only to hosts that each used Secret allows.
 pub fn granted_hosts(annotations: &BTreeMap<String, String>) -> Vec<&str> {
     words(annotations, HOSTS_ANNOTATION).filter(|pattern| is_host_pattern(pattern)).collect()
 }
 
-/// True if a Secret may be sent to the host. A redirect goes only to hosts of which this is true for each used Secret.
-pub fn is_granted_host(annotations: &BTreeMap<String, String>, host: &str) -> bool {
+/// True if a Secret may be sent to the host.
+fn is_granted_host(annotations: &BTreeMap<String, String>, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let wanted = HostPattern::Exact(&host);
     granted_hosts(annotations).into_iter().any(|pattern| {

@@ -21,7 +21,7 @@ fn check(http: &str, field: &str, expected: &str) {
 fn a_request_is_read_with_defaults() {
     let http: Http = serde_saphyr::from_str("url: https://up.example/").unwrap();
     let program = HttpProgram::read(&http, None).unwrap();
-    assert_eq!((program.method().as_str(), program.redirects(), program.is_tls()), ("POST", 0, true));
+    assert_eq!((program.method().as_str(), program.redirects()), ("POST", 0));
     assert_eq!((program.host().name.as_str(), program.host().ports), ("up.example", vec![443]));
     assert!(program.append_inputs && program.secrets().is_empty());
 }
