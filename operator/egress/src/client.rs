@@ -51,7 +51,7 @@ pub struct BrokerSettings {
     /// Host and port of the broker.
     pub address: String,
     /// Folder with `tls.crt`, `tls.key` and `ca.crt`.
-    pub tls_dir: PathBuf,
+    pub tls_folder: PathBuf,
 }
 
 /// Failure of the broker, not of a host.
@@ -159,7 +159,7 @@ impl BrokerClient {
     fn load_certificates(&self) -> Result<(), BrokerError> {
         let mut tls = lock(&self.tls);
         if tls.is_none() {
-            let read = mounted::client(&self.settings.tls_dir, self.every);
+            let read = mounted::client(&self.settings.tls_folder, self.every);
             let address = || self.settings.address.clone();
             *tls = Some(Arc::new(
                 read.map_err(|source| BrokerError::Tls { address: address(), source: Box::new(source) })?,

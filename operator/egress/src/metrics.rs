@@ -73,7 +73,7 @@ impl Metrics {
             requests: Family::default(),
             dial_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
         };
-        let registry = registry.sub_registry_with_prefix("skillet_egress");
+        let registry = registry.sub_registry_with_prefix("skillet_broker");
         registry.register("connections", "Connections by verdict", metrics.connections.clone());
         registry.register(
             "refused_by_runners",

@@ -183,7 +183,7 @@ impl TestBroker {
             Duration::ZERO,
             BrokerSettings {
                 address: self.address.to_string(),
-                tls_dir: self.folder.path().join("operator"),
+                tls_folder: self.folder.path().join("operator"),
             },
         )
     }

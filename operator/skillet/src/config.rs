@@ -100,6 +100,12 @@ pub(crate) struct OperatorConfig {
     /// open conversations can finish.
     #[arg(long, env)]
     pub(crate) shutdown_after: Option<SocketAddr>,
+    /// Address of the broker of egress, such as `skillet-broker:8443`. Without it no skill reaches a host.
+    #[arg(long, env, requires = "broker_tls_folder")]
+    pub(crate) broker_address: Option<String>,
+    /// Folder with `tls.crt`, `tls.key` and `ca.crt`, by which operator and broker know each other; reloaded when they change.
+    #[arg(long, env)]
+    pub(crate) broker_tls_folder: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -147,7 +153,7 @@ pub(crate) struct BrokerConfig {
     pub(crate) http_address: SocketAddr,
     /// Folder with `tls.crt` and `tls.key` of the broker and `ca.crt` of the operators; reloaded when they change.
     #[arg(long, env)]
-    pub(crate) tls_dir: PathBuf,
+    pub(crate) tls_folder: PathBuf,
     /// PEM file of authorities that are trusted beside the public ones for the hosts of HTTP skills; reloaded when it changes.
     #[arg(long, env)]
     pub(crate) ca_bundle: Option<PathBuf>,

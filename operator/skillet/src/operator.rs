@@ -6,11 +6,13 @@ use anyhow::Context as _;
 use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use skillet_controller::{
+    egress::Egress,
     health::Health,
     metrics::Metrics,
     run,
     settings::{RunnerDelivery, SandboxSettings},
 };
+use skillet_egress::{BrokerClient, BrokerSettings};
 use skillet_gateway::{admin, process_metrics};
 use skillet_kube::{ApiMetrics, LeaseRef};
 use tokio::net::TcpListener;
@@ -42,6 +44,8 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         policy,
         http_address,
         shutdown_after,
+        broker_address,
+        broker_tls_folder,
     } = config;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
@@ -64,6 +68,10 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         runtime_class: runtime_class.filter(|class| !class.is_empty()),
         pod: sandbox_pod,
     };
+    let broker = broker_address.zip(broker_tls_folder).map(|(address, tls_folder)| {
+        BrokerClient::new(BrokerSettings { address, tls_folder })
+    });
+    let egress = Egress::new(broker);
     tokio::spawn(policy.apply(client.clone()));
     let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };
     let health = Health::default();
@@ -76,7 +84,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        result = run::run(client, lease, settings, metrics, health, stop) => Ok(result?),
+        result = run::run(client, lease, (settings, egress), metrics, health, stop) => Ok(result?),
         served = admin => served?,
     }
 }

@@ -64,7 +64,7 @@ async fn a_request_reaches_an_allowed_host_and_is_recorded() {
         connection.received_bytes > 40 && connection.started_at > 1_700_000_000_000_000,
         "{connection:?}"
     );
-    assert!(broker.metrics().contains(r#"skillet_egress_requests_total{outcome="Response"} 1"#));
+    assert!(broker.metrics().contains(r#"skillet_broker_requests_total{outcome="Response"} 1"#));
 }
 
 #[tokio::test]

@@ -129,11 +129,11 @@ async fn bytes_go_both_ways_and_each_direction_ends_by_itself() {
     assert_eq!(program.read(1, 4).await, b"pong");
     host.shutdown().await.unwrap();
     assert_eq!(program.next().await, Some(NetworkResponse::Close(1, CloseKind::End)));
-    eventually("the channel is over", || broker.metrics().contains("skillet_egress_open_channels 0")).await;
+    eventually("the channel is over", || broker.metrics().contains("skillet_broker_open_channels 0")).await;
     let metrics = broker.metrics();
-    assert!(metrics.contains(r#"skillet_egress_transferred_bytes_total{direction="sent"} 5"#), "{metrics}");
+    assert!(metrics.contains(r#"skillet_broker_transferred_bytes_total{direction="sent"} 5"#), "{metrics}");
     assert!(
-        metrics.contains(r#"skillet_egress_transferred_bytes_total{direction="received"} 4"#),
+        metrics.contains(r#"skillet_broker_transferred_bytes_total{direction="received"} 4"#),
         "{metrics}"
     );
 }
@@ -162,7 +162,7 @@ async fn a_channel_that_may_not_be_opened_has_a_verdict_and_no_close() {
             verdict: Verdict::HostNotAllowed,
         }))
         .await;
-    let counted = r#"skillet_egress_refused_by_runners_total{verdict="HostNotAllowed"} 1"#;
+    let counted = r#"skillet_broker_refused_by_runners_total{verdict="HostNotAllowed"} 1"#;
     eventually("the runner's own refusal is counted", || broker.metrics().contains(counted)).await;
 }
 
@@ -266,7 +266,7 @@ async fn the_end_of_a_link_ends_its_connections() {
     let mut host = accept(&listener).await;
     drop(program);
     assert!(matches!(timeout(LIMIT, host.read(&mut [0])).await.unwrap(), Ok(0) | Err(_)));
-    eventually("the link is gone", || broker.metrics().contains("skillet_egress_run_links 0")).await;
+    eventually("the link is gone", || broker.metrics().contains("skillet_broker_run_links 0")).await;
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ fn request(url: &str) -> EgressRequest {
 }
 
 fn client_of(broker: &TestBroker, folder: &std::path::Path) -> BrokerClient {
-    let settings = BrokerSettings { address: broker.address.to_string(), tls_dir: folder.to_owned() };
+    let settings = BrokerSettings { address: broker.address.to_string(), tls_folder: folder.to_owned() };
     BrokerClient::renewed_every(Duration::ZERO, settings)
 }
 
@@ -178,7 +178,7 @@ async fn a_kept_connection_serves_many_requests_and_then_a_run() {
     }
     let link = client.open_run(&policy(&[])).await.unwrap();
     let metrics = broker.metrics();
-    assert!(metrics.contains("skillet_egress_operator_connections_total 1\n"), "{metrics}");
+    assert!(metrics.contains("skillet_broker_operator_connections_total 1\n"), "{metrics}");
     drop(link);
 }
 

@@ -28,7 +28,7 @@ async fn connections_at_one_time_are_limited_and_free_again_after_their_end() {
     drop(accept(&listener).await);
     assert_eq!(program.next().await, Some(NetworkResponse::Close(1, CloseKind::End)));
     program.send(NetworkRequest::Close(1, CloseKind::End)).await;
-    eventually("the channel is over", || broker.metrics().contains("skillet_egress_open_channels 1")).await;
+    eventually("the channel is over", || broker.metrics().contains("skillet_broker_open_channels 1")).await;
     program.connect(4).await;
 }
 
