@@ -47,8 +47,8 @@ pub struct NetworkPolicy {
     #[schemars(schema_with = "schema::host_patterns")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_hosts: Vec<String>,
-    /// Further hosts for the skills of some namespaces. At most 64.
-    #[schemars(length(max = 64))]
+    /// Further hosts for the skills of some namespaces. At most 32.
+    #[schemars(length(max = 32))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<NamespaceHosts>,
     /// Hosts inside of the cluster or of a private network that skills may reach although their addresses are private. Default none. At most 64.
@@ -88,8 +88,8 @@ pub struct NamespaceHosts {
     /// Namespaces of the skills. At most 32.
     #[schemars(schema_with = "schema::namespace_names")]
     pub namespaces: Vec<String>,
-    /// Hosts, as in `allowedHosts`.
-    #[schemars(schema_with = "schema::host_patterns")]
+    /// Hosts, as in `allowedHosts`. At most 64.
+    #[schemars(schema_with = "schema::namespace_host_patterns")]
     pub hosts: Vec<String>,
 }
 

@@ -126,13 +126,18 @@ pub fn host_pattern(_: &mut SchemaGenerator) -> Schema {
 
 /// Hosts of a policy, at most 256: as `host_pattern`, or `*` for every public host.
 pub fn host_patterns(_: &mut SchemaGenerator) -> Schema {
+    policy_hosts(256)
+}
+
+/// The same for some namespaces, at most 64. The API server bounds the cost of all rules of a definition.
+pub fn namespace_host_patterns(_: &mut SchemaGenerator) -> Schema {
+    policy_hosts(64)
+}
+
+fn policy_hosts(most: u32) -> Schema {
     let rule = format!("self == '*' || self.matches(r'{HOST_PATTERN}')");
-    list(
-        256,
-        253,
-        &rule,
-        "write a host in lower case, such as api.example.com, *.example.com for all below it, or * for every public host",
-    )
+    let message = "write a host in lower case, such as api.example.com, *.example.com for all below it, or * for every public host";
+    list(most, 253, &rule, message)
 }
 
 /// Ranges of addresses, at most 64.
