@@ -129,6 +129,7 @@ lane_chart() {
   "$cluster" build
   e2e/install-debian-program.sh prometheus promtool "$tools"
   PATH="$tools/bin:$PATH" e2e/in-cluster.sh charts/test.sh
+  e2e/in-cluster.sh charts/test-skills.sh
 }
 
 # Tests that wait for the API server leave the processors to others: more of them run at a time than there are processors.

@@ -28,11 +28,13 @@ def text(x, y, value, anchor="middle", size=12, extra=""):
 
 def steps(low, high):
     """Returns round numbers for the axis, from at most `low` to at least `high`."""
-    span = high - low or abs(high) or 1
+    greatest = max(abs(low), abs(high))
+    # Marks closer than that would be the same number.
+    span = max(high - low, greatest * 1e-9, 1e-300) if greatest else 1
     size = 10 ** math.floor(math.log10(span / 4))
     size *= next((factor for factor in (1, 2, 5) if span / (size * factor) <= 6), 10)
     first, last = math.floor(low / size), math.ceil(high / size)
-    return [round(place * size, 12) for place in range(first, max(last, first + 1) + 1)]
+    return [float(f"{place * size:.12g}") for place in range(first, max(last, first + 1) + 1)]
 
 
 def color(place):

@@ -64,7 +64,9 @@ class Calculator:
         # Before the work, not after it.
         size = max(base.numerator.bit_length(), base.denominator.bit_length())
         if abs(base) not in (0, 1) and size * abs(exponent) > MAX_BITS:
-            raise Refused("the power is too large")
+            if base.denominator == 1:
+                raise Refused("the power is too large")
+            return self.decimal("__pow__", base, Fraction(exponent))
         return base ** (exponent % 2 if abs(base) == 1 else exponent)
 
     def call(self, name, values):

@@ -3,7 +3,7 @@
 import difflib, json, sys
 
 DATA_ERROR = 65
-MAX_LINES = 4_000
+MAX_LINES = 2_000
 
 
 def main():
