@@ -21,7 +21,7 @@ help: ## List the targets
 ##@ Run
 
 .PHONY: demo
-demo: deploy ## Bring up a cluster with Skillet, run every example and a SKILL.md, and let an agent talk to a scripted model
+demo: deploy ## Bring up a cluster with Skillet, run every example, a SKILL.md and skills that reach a host, and let an agent talk to a scripted model
 	@e2e/install-program.sh skillet-demo target/bin
 	@e2e/install-program.sh kubectl-skill target/bin
 	@PATH="$(CURDIR)/target/bin:$$PATH" e2e/in-cluster.sh target/bin/skillet-demo

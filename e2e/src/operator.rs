@@ -98,7 +98,8 @@ pub async fn are_ready(client: &Client) -> Result<bool> {
     Ok(pods.len() >= 2 && pods.iter().all(is_ready))
 }
 
-pub(crate) fn is_ready(pod: &Pod) -> bool {
+/// Returns true if the pod's condition Ready is true.
+pub fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }

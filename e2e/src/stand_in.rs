@@ -57,7 +57,8 @@ impl StandIn {
 
     /// The fields of a SkillPolicy under which skills may reach it, although its address is not public.
     pub fn policy(&self) -> Value {
-        let host = json!({ "name": self.host, "ports": [self.port], "ranges": [format!("{}/32", self.address)] });
+        let host =
+            json!({ "name": self.host, "ports": [self.port], "ranges": [format!("{}/32", self.address)] });
         json!({ "networkEnabled": true, "network": { "internalHosts": [host] } })
     }
 

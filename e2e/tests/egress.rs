@@ -108,15 +108,18 @@ async fn without_both_keys_nothing_is_reached() -> Result<()> {
         Ok(())
     })
     .await?;
-    journey_under(json!({ "networkEnabled": true, "network": { "allowedHosts": ["api.example.com"] } }), async |j| {
-        let host = StandIn::start(j, "standin").await?;
-        let run = json!({ "http": { "method": "GET", "url": host.url("/") } });
-        j.apply(&skill("calls", &run, &host.network())).await?;
-        let problem = j.not_ready("calls").await?;
-        assert_eq!(problem.reason, Reason::HostNotAllowed.as_str(), "{problem:?}");
-        assert!(host.requests().is_empty());
-        Ok(())
-    })
+    journey_under(
+        json!({ "networkEnabled": true, "network": { "allowedHosts": ["api.example.com"] } }),
+        async |j| {
+            let host = StandIn::start(j, "standin").await?;
+            let run = json!({ "http": { "method": "GET", "url": host.url("/") } });
+            j.apply(&skill("calls", &run, &host.network())).await?;
+            let problem = j.not_ready("calls").await?;
+            assert_eq!(problem.reason, Reason::HostNotAllowed.as_str(), "{problem:?}");
+            assert!(host.requests().is_empty());
+            Ok(())
+        },
+    )
     .await
 }
 
@@ -204,7 +207,8 @@ print(json.dumps({"first": first, "lost": lost, "again": again}))
 "#;
     journey_under(json!({}), async |j| {
         let host = allowed(j).await?;
-        let draft = SkillDraft::python("holds", HOLDS).spec("network", host.network()).limit("timeout", "60s");
+        let draft =
+            SkillDraft::python("holds", HOLDS).spec("network", host.network()).limit("timeout", "60s");
         j.apply(&draft.object()).await?;
         j.ready("holds").await?;
         let execution = j.start("holds", json!({ "to": [host.host, host.port] })).await?;
@@ -218,8 +222,15 @@ print(json.dumps({"first": first, "lost": lost, "again": again}))
         let ended = j.ended(&execution).await?;
         let record = connections(&ended);
         let output = ended.output();
-        assert_eq!((&output["first"], &output["again"]), (&json!("HTTP/1.1 200"), &json!("HTTP/1.1 200")), "{output}");
-        assert!(["end", "ConnectionResetError"].contains(&output["lost"].as_str().unwrap_or_default()), "{output}");
+        assert_eq!(
+            (&output["first"], &output["again"]),
+            (&json!("HTTP/1.1 200"), &json!("HTTP/1.1 200")),
+            "{output}"
+        );
+        assert!(
+            ["end", "ConnectionResetError"].contains(&output["lost"].as_str().unwrap_or_default()),
+            "{output}"
+        );
         assert!(record.allowed >= 2, "{record:?}");
         Ok(())
     })

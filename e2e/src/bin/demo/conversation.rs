@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use kube::{Api, Client, api::ListParams};
 use serde_json::Value;
 use skillet_api::{
@@ -19,10 +19,10 @@ use skillet_e2e::{
     agent::{GatewayClient, Model, Response, chat, tenant},
     examples, policy,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     example::place,
+    interruption::Interruption,
     page::{INDENT, Paint, lines},
 };
 
@@ -194,29 +194,6 @@ fn words(response: &Response) -> String {
     let body = response.json();
     let content = body.pointer("/choices/0/message/content").and_then(Value::as_str);
     content.unwrap_or(&response.text).to_owned()
-}
-
-/// SIGINT and SIGTERM. They are caught from now on, so that they stop the conversation and not the cleanup.
-struct Interruption([Signal; 3]);
-
-impl Interruption {
-    fn new() -> Result<Self> {
-        let [interrupt, terminate, hangup] =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-        Ok(Self([interrupt?, terminate?, hangup?]))
-    }
-
-    /// Awaits the future, unless a signal comes before its end.
-    async fn ends<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let Self([interrupt, terminate, hangup]) = self;
-        tokio::select! {
-            biased;
-            _ = interrupt.recv() => bail!("interrupted"),
-            _ = terminate.recv() => bail!("stopped by SIGTERM"),
-            _ = hangup.recv() => bail!("the terminal is gone"),
-            ended = work => ended,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
-//! Applies every example into a cluster with Skillet, runs each with its sample input, and shows what came of it; then
-//! an agent asks a model that calls one of them, and one that reads an imported SKILL.md.
+//! Applies every example into a cluster with Skillet, runs each with its sample input, and shows what came of it. Then
+//! two skills reach a host that they name, and an agent asks a model that calls a skill, and one that reads an imported
+//! SKILL.md.
 //! Fails where anything is not as the example's files say.
 
 mod conversation;
 mod example;
+mod hosts;
+mod interruption;
 mod page;
 
 use std::{process::ExitCode, time::Instant};
@@ -48,6 +51,7 @@ async fn demo() -> Result<bool> {
     for example in &all {
         shown.push(example::show(&journey, example, &paint).await?);
     }
+    shown.extend(Box::pin(hosts::show(&journey, &paint)).await?);
     shown.extend(conversation::show(&journey, &paint).await?);
     let right = shown.iter().filter(|is_right| **is_right).count();
     let is_right = right == shown.len();
