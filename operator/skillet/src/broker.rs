@@ -36,7 +36,7 @@ pub(crate) async fn run(config: BrokerConfig) -> anyhow::Result<()> {
     let metrics = Metrics::register(&mut registry);
     process_metrics::register(&mut registry, "skillet");
     let settings = ServerSettings {
-        tls_folder: tls_folder,
+        tls_folder,
         ca_bundle,
         limits: LimitSettings { connections: max_connections, tenant_connections, tenant_rate },
         body_memory: body_memory_mib << 20,

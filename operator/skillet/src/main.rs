@@ -18,7 +18,8 @@ use crate::config::{Args, Command};
 async fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Operator { config, telemetry } => {
-            telemetry::run_with("skillet-operator", &telemetry, operator::run(*config)).await
+            let operator = Box::pin(operator::run(*config));
+            telemetry::run_with("skillet-operator", &telemetry, operator).await
         }
         Command::Gateway { config, telemetry } => {
             telemetry::run_with("skillet-gateway", &telemetry, gateway::run(*config)).await

@@ -68,9 +68,9 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         runtime_class: runtime_class.filter(|class| !class.is_empty()),
         pod: sandbox_pod,
     };
-    let broker = broker_address.zip(broker_tls_folder).map(|(address, tls_folder)| {
-        BrokerClient::new(BrokerSettings { address, tls_folder })
-    });
+    let broker = broker_address
+        .zip(broker_tls_folder)
+        .map(|(address, tls_folder)| BrokerClient::new(BrokerSettings { address, tls_folder }));
     let egress = Egress::new(broker);
     tokio::spawn(policy.apply(client.clone()));
     let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };

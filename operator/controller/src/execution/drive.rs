@@ -32,20 +32,8 @@ impl Attempt<'_> {
         sandbox: &SandboxRef,
         pod: &mut PodReceiver,
     ) -> Result<AttemptOutcome, DriveError> {
-        let id = frame::RunId {
-            execution_uid: &self.plan.reference.uid,
-            attempt: self.point.attempt,
-            epoch: self.ctx.leadership.term(),
-        };
-        let program = (&*self.plan.program, &*self.plan.policy);
-        let frame = frame::run(&id, &self.plan.admitted, program, self.plan.secret_env.clone());
         self.relay = self.start_relay(&stream);
-        let frame = OperatorMessage::Run(Box::new(frame));
-        // Another operator may lead already, if this one was stopped or cut off meanwhile.
-        self.ctx.leadership.confirm().await;
-        // The program starts after this, however late this operator reads that it did.
-        let sent_at = Timestamp::now();
-        timeout(SEND_LIMIT, stream.send(&frame)).await.map_err(|_| StreamEnd::NoAnswer)??;
+        let sent_at = self.send_run(&mut stream).await?;
         let mut deadlines = Deadlines::new(Instant::now(), self.plan.admitted.timeout);
         let mut is_cancelling = false;
         let mut program = ProgramOutput::open(self.ctx, self.plan).await;
@@ -101,6 +89,24 @@ impl Attempt<'_> {
 }
 
 impl Attempt<'_> {
+    /// Sends the Run frame, and returns a time before the program starts.
+    async fn send_run(&mut self, stream: &mut RunnerStream) -> Result<Timestamp, StreamEnd> {
+        let id = frame::RunId {
+            execution_uid: &self.plan.reference.uid,
+            attempt: self.point.attempt,
+            epoch: self.ctx.leadership.term(),
+        };
+        let program = (&*self.plan.program, &*self.plan.policy);
+        let frame = frame::run(&id, &self.plan.admitted, program, self.plan.secret_env.clone());
+        let frame = OperatorMessage::Run(Box::new(frame));
+        // Another operator may lead already, if this one was stopped or cut off meanwhile.
+        self.ctx.leadership.confirm().await;
+        // The program starts after this, however late this operator reads that it did.
+        let sent_at = Timestamp::now();
+        timeout(SEND_LIMIT, stream.send(&frame)).await.map_err(|_| StreamEnd::NoAnswer)??;
+        Ok(sent_at)
+    }
+
     /// Starts to pass on the connections of a program whose skill names hosts.
     fn start_relay(&self, stream: &RunnerStream) -> Option<Relay> {
         let reference = &self.plan.reference;

@@ -35,12 +35,12 @@ impl Tried {
     /// For the decision to send again. `None`: another try has the same end.
     pub(super) fn outcome(&self) -> Option<TryOutcome<'_>> {
         match self {
-            Self::NoBroker(_) => Some(TryOutcome::ConnectFailed),
             Self::Answered(EgressResult::Response(response)) => Some(TryOutcome::Response {
                 status: response.status,
                 retry_after: header(&response.headers, "retry-after"),
             }),
-            Self::Answered(EgressResult::Failed {
+            Self::NoBroker(_)
+            | Self::Answered(EgressResult::Failed {
                 verdict: Verdict::ConnectFailed | Verdict::ConnectTimedOut,
                 ..
             }) => Some(TryOutcome::ConnectFailed),
@@ -84,7 +84,7 @@ pub(super) fn read(call: &Call, tried: Tried, admitted: &Admitted) -> Next {
         Ok(Read::Next(next)) => return Next::Call(next),
         Ok(Read::Output(output)) => succeeded(output, admitted, &call.masker),
         Err((Reason::TimedOut, _)) => timed_out(call.timeout(admitted.timeout)),
-        Err((reason, message)) => failed(reason, message, &call.masker),
+        Err((reason, message)) => failed(reason, &message, &call.masker),
     }))
 }
 
@@ -123,12 +123,12 @@ pub(super) fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> 
         && let Err(violations) = schema.check(&output)
     {
         let message = format!("the output breaks tool.outputSchema: {}", summarize(&violations));
-        return failed(Reason::OutputInvalid, message, masker);
+        return failed(Reason::OutputInvalid, &message, masker);
     }
     let (output, is_cut) = fit(output);
     if is_cut && admitted.content.output_schema.is_some() {
         let message = "the output was cut, so tool.outputSchema cannot be checked; take less of the response by spec.run.http.responseMapping";
-        return failed(Reason::OutputTooLarge, message.into(), masker);
+        return failed(Reason::OutputTooLarge, message, masker);
     }
     Conclusion {
         phase: Phase::Succeeded,
@@ -139,8 +139,8 @@ pub(super) fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> 
     }
 }
 
-fn failed(reason: Reason, message: String, masker: &Masker) -> Conclusion {
-    Conclusion::failed(reason, masked_text(&message, masker))
+fn failed(reason: Reason, message: &str, masker: &Masker) -> Conclusion {
+    Conclusion::failed(reason, masked_text(message, masker))
 }
 
 /// The end of a run whose request was sent by an operator that is gone.
