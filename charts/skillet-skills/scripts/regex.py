@@ -3,7 +3,7 @@
 import json, re, signal, sys
 
 DATA_ERROR = 65
-SECONDS = 3
+SECONDS = 2
 FLAGS = {"ignoreCase": re.I, "multiline": re.M, "dotAll": re.S, "ascii": re.A, "verbose": re.X}
 
 

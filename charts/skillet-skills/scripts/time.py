@@ -12,10 +12,11 @@ def fail(message):
 
 
 def zone(name):
-    known = zoneinfo.available_timezones()
-    if name in known:
+    try:
         return zoneinfo.ZoneInfo(name)
-    near = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
+    # The latter two: a path out of the database, and a folder of it.
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        near = difflib.get_close_matches(name, zoneinfo.available_timezones(), n=2, cutoff=0.7)
     hint = f"; did you mean {' or '.join(near)}?" if near else "; use a name like Europe/Berlin"
     fail(f"unknown time zone {name}{hint}")
 
