@@ -49,7 +49,7 @@ pub(crate) async fn within<T>(
 }
 
 /// Makes a namespace anew; what an earlier run left in it goes first.
-async fn namespace(client: &Client, name: &str) -> anyhow::Result<()> {
+pub(crate) async fn namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     remove_namespace(client, name).await?;
     // As the one of the sandboxes: what is compared is under the same rules.
     let labels = json!({ "pod-security.kubernetes.io/enforce": "restricted" });
@@ -59,7 +59,7 @@ async fn namespace(client: &Client, name: &str) -> anyhow::Result<()> {
 }
 
 /// Deletes a namespace and waits until it is gone.
-async fn remove_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
+pub(crate) async fn remove_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     let api: Api<Namespace> = Api::all(client.clone());
     if api.get_opt(name).await?.is_some() {
         api.delete(name, &DeleteParams::default()).await?;

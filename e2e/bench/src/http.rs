@@ -4,6 +4,7 @@
 use std::{
     fmt::Write as _,
     io::{self, ErrorKind},
+    net::{IpAddr, SocketAddr},
 };
 
 use tokio::{
@@ -88,6 +89,20 @@ impl Connection {
         }
     }
 
+    /// Takes a body of this length and keeps nothing of it.
+    pub(crate) async fn discard(&mut self, length: usize) -> io::Result<()> {
+        let mut left = length;
+        loop {
+            let taken = left.min(self.read.len());
+            self.read.drain(..taken);
+            left -= taken;
+            if left == 0 {
+                return Ok(());
+            }
+            self.must_have_more().await?;
+        }
+    }
+
     async fn chunk_size(&mut self) -> io::Result<usize> {
         loop {
             if let Some(at) = find(&self.read, b"\r\n") {
@@ -140,6 +155,14 @@ impl Head {
         self.line().split(' ').nth(1).unwrap_or_default()
     }
 
+    /// Length of the body, if it is not in chunks.
+    pub(crate) fn body_length(&self) -> usize {
+        match self.length {
+            Length::Bytes(length) => length,
+            Length::Chunks => 0,
+        }
+    }
+
     /// The status of an answer.
     pub(crate) fn status(&self) -> &str {
         self.target()
@@ -159,13 +182,22 @@ impl Head {
 }
 
 /// Serves on a port of this machine's choice until the process ends: each connection is given to `serve`.
-pub(crate) async fn listen<F>(
-    serve: impl Fn(Connection) -> F + Send + 'static,
-) -> io::Result<std::net::SocketAddr>
+pub(crate) async fn listen<F>(serve: impl Fn(Connection) -> F + Send + 'static) -> io::Result<SocketAddr>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    listen_on(IpAddr::from([127, 0, 0, 1]), serve).await
+}
+
+/// The same at another address of this machine.
+pub(crate) async fn listen_on<F>(
+    address: IpAddr,
+    serve: impl Fn(Connection) -> F + Send + 'static,
+) -> io::Result<SocketAddr>
+where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind((address, 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -240,6 +272,25 @@ mod tests {
     async fn a_body_with_a_content_length_is_read_whole() {
         let expected = || ("200".to_owned(), b"{\"a\":1}".to_vec());
         assert_eq!(twice(answer("200 OK", "{\"a\":1}")).await, [expected(), expected()]);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_discarded_ends_where_the_next_request_begins() {
+        let address = listen(|mut connection| async move {
+            for length in [200_000, 4] {
+                let head = connection.head().await?.unwrap();
+                assert_eq!(head.body_length(), length);
+                connection.discard(length).await?;
+                connection.write(&answer("200 OK", "")).await?;
+            }
+            Ok(())
+        });
+        let mut connection = Connection::open(&address.await.unwrap().to_string()).await.unwrap();
+        let both = [request("POST /", &[], &"x".repeat(200_000)), request("POST /", &[], "body")].concat();
+        connection.write(&both).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(connection.head().await.unwrap().unwrap().status(), "200");
+        }
     }
 
     #[tokio::test]

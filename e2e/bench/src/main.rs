@@ -5,6 +5,7 @@ mod audit;
 mod call;
 mod cluster;
 mod cold;
+mod egress;
 mod figure;
 mod gateway;
 mod http;
@@ -92,6 +93,16 @@ enum Subject {
     Gateway,
     /// skill_call_added_p50_ms
     Call,
+    /// egress_http_ratio and egress_kept_ratio
+    EgressRequests,
+    /// egress_throughput_mb_s
+    EgressThroughput,
+    /// egress_idle_ratio
+    EgressIdle,
+    /// http_skill_added_ms and http_skills_per_s
+    HttpSkills,
+    /// broker_connection_kib
+    EgressMemory,
 }
 
 #[tokio::main]
@@ -141,6 +152,11 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
         Subject::Scripts => scripts::measure(args.runs).await,
         Subject::Sources => sources::measure().await,
         Subject::Call => call::measure(args.runs).await,
+        Subject::EgressRequests => egress::requests().await,
+        Subject::EgressThroughput => egress::throughput().await,
+        Subject::EgressIdle => egress::idle().await,
+        Subject::HttpSkills => egress::http_skills().await,
+        Subject::EgressMemory => egress::memory().await,
         Subject::Gateway => gateway::measure(args.gateway.as_deref(), root).await,
     }
 }
