@@ -3,17 +3,16 @@
 //! The operator itself never dials a host. What a run may reach is decided before (`core::skill`, `execution::build::egress`)
 //! and held by the broker, which has no right in the cluster.
 
+mod access;
 mod metrics;
 mod ranges;
 mod record;
 mod relay;
 
-use skillet_api::{SkillPolicySpec, network::Host};
-use skillet_egress::{BrokerClient, RunPolicy};
+use skillet_egress::BrokerClient;
 
 use self::ranges::ClusterRanges;
-pub(crate) use self::{metrics::EgressMetrics, record::add, relay::Relay};
-use crate::execution::build::egress;
+pub(crate) use self::{access::RunAccess, metrics::EgressMetrics, record::add, relay::Relay};
 
 /// The way to the broker; cheap to clone.
 #[derive(Clone, Default)]
@@ -28,20 +27,11 @@ impl Egress {
         Self { broker, ranges: ClusterRanges::default() }
     }
 
-    /// Learns the cluster's ranges, as long as the process works.
+    /// Learns the cluster's ranges, as long as the process works. Without a broker nobody asks for them.
     pub(crate) async fn learn_ranges(self, client: kube::Client) {
-        self.ranges.learn(client).await;
-    }
-
-    /// Returns the broker and what a run may reach through it. `None`: there is no broker, or it is not known yet which
-    /// addresses are the cluster's own.
-    pub(crate) fn open(
-        &self,
-        (execution_uid, tenant): (&str, &str),
-        hosts: &[Host],
-        policy: &SkillPolicySpec,
-    ) -> Option<(BrokerClient, RunPolicy)> {
-        let ranges = self.ranges.get()?;
-        Some((self.broker.clone()?, egress::policy((execution_uid, tenant), hosts, policy, &ranges)))
+        match self.broker {
+            Some(_) => self.ranges.learn(client).await,
+            None => std::future::pending().await,
+        }
     }
 }

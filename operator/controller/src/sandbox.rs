@@ -21,5 +21,7 @@ pub(crate) use pod_state::{Ended, PodState, image_id, is_node_unreachable};
 pub(crate) use pod_watch::{PodReceiver, PodWatch};
 pub(crate) use quota::QuotaRefusal;
 pub(crate) use remove::Remover;
+#[cfg(test)]
+pub(crate) use runner_stream::AbortOnDrop;
 pub(crate) use runner_stream::{RunnerSender, RunnerStream, StreamEnd};
 pub(crate) use start_word::describe_start;

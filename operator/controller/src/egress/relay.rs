@@ -1,41 +1,55 @@
 //! Passes the frames of a run's connections between its runner and the broker, beside the run's own messages.
 //!
-//! A connection to the broker is opened by the first connection of the program. If it ends, the channels on it are reset,
-//! and the next connection of the program opens another. The windows of the protocol bound what waits here.
+//! A link to the broker is opened by the first connection of the program. If it ends, the channels on it are reset, and the
+//! next connection of the program opens another. The windows of the protocol, and [`Room`], bound what waits here.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use skillet_api::network::Connections;
-use skillet_egress::{BrokerClient, RunLink, RunPolicy};
+use skillet_egress::RunLink;
 use skillet_kube::lock;
 use skillet_protocol::{
-    Channel, ChannelOpened, CloseKind, INITIAL_WINDOW_BYTES, MAX_CHANNELS, NetworkRequest, NetworkResponse,
-    OpenChannel, OperatorMessage, Verdict,
+    Channel, ChannelOpened, CloseKind, INITIAL_WINDOW_BYTES, NetworkRequest, NetworkResponse, OpenChannel,
+    OperatorMessage, Verdict,
 };
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tracing::{Instrument as _, warn};
 
-use super::{metrics::EgressMetrics, record::ConnectionRecord};
+use super::{RunAccess, metrics::EgressMetrics, record::ConnectionRecord};
 use crate::sandbox::{RunnerSender, StreamEnd};
+
+/// Room for the larger windows that a runner has while a few channels are open.
+const LARGER_WINDOWS: usize = 8 << 20;
+/// Room that a connection takes beside its data, its end included.
+const CONNECTION_COST: usize = 1024;
+/// Connections that wait for room and are refused; further ones wait for their own time limit.
+const REFUSALS: usize = 256;
+/// Time for what the program wrote last.
+const LAST_BYTES: Duration = Duration::from_secs(2);
 
 /// The frames of one run on their way. Dropped, it ends every connection of the run.
 pub(crate) struct Relay {
-    requests: mpsc::UnboundedSender<NetworkRequest>,
-    /// Bytes that may still be added before the broker has taken some.
+    requests: Option<mpsc::UnboundedSender<NetworkRequest>>,
+    refusals: mpsc::Sender<Channel>,
     room: Arc<Room>,
     record: Arc<Mutex<ConnectionRecord>>,
     task: JoinHandle<()>,
 }
 
-/// Bytes of the program that wait for the broker. A runner that keeps to the windows never fills it.
+/// Bytes that may still wait for the broker. A runner that keeps to the windows never fills it with data.
 struct Room(Mutex<usize>);
 
 impl Room {
     fn take(&self, bytes: usize) -> bool {
         let mut left = lock(&self.0);
         let is_enough = *left >= bytes;
-        *left = left.saturating_sub(bytes);
+        if is_enough {
+            *left -= bytes;
+        }
         is_enough
     }
 
@@ -45,29 +59,54 @@ impl Room {
 }
 
 impl Relay {
-    /// Without a broker each connection fails as `BrokerUnavailable`.
-    pub(crate) fn start(broker: Option<(BrokerClient, RunPolicy)>, runner: RunnerSender) -> Self {
+    /// Starts to pass frames on for a run that may have so many connections at one time.
+    pub(crate) fn start(access: RunAccess, connections: u32, runner: RunnerSender) -> Self {
         let (requests, inbox) = mpsc::unbounded_channel();
+        let (refusals, refused) = mpsc::channel(REFUSALS);
         let record = Arc::<Mutex<ConnectionRecord>>::default();
-        let room = Arc::new(Room(Mutex::new(MAX_CHANNELS * INITIAL_WINDOW_BYTES as usize)));
-        let passage = Passage { broker, runner, inbox, room: room.clone(), record: record.clone() };
-        Self { requests, room, record, task: tokio::spawn(passage.work().in_current_span()) }
+        let bytes = connections as usize * (INITIAL_WINDOW_BYTES as usize + CONNECTION_COST) + LARGER_WINDOWS;
+        let room = Arc::new(Room(Mutex::new(bytes)));
+        let passage = Passage {
+            access,
+            runner: Runner { sender: runner, record: record.clone() },
+            inbox,
+            room: room.clone(),
+        };
+        let refuse = refuse_all(refused, passage.runner.clone());
+        let work = async {
+            tokio::select! {
+                () = passage.work() => {}
+                () = refuse => {}
+            }
+        };
+        let task = tokio::spawn(work.in_current_span());
+        Self { requests: Some(requests), refusals, room, record, task }
     }
 
-    /// Takes a frame of the runner. Fails if the runner sends more than its windows allow.
+    /// Takes a frame of the runner. Fails if the runner sends more data than its windows allow.
     pub(crate) fn take(&self, request: NetworkRequest) -> Result<(), StreamEnd> {
-        lock(&self.record).on_request(&request, Timestamp::now());
-        if !self.room.take(size(&request)) {
-            return Err(StreamEnd::TooLong);
+        // Held over both, so that whoever lists the open channels finds the frames of each in the inbox or passed on.
+        let mut record = lock(&self.record);
+        record.on_request(&request, Timestamp::now());
+        if !self.room.take(cost(&request)) {
+            let NetworkRequest::Open(OpenChannel { channel, .. }) = request else {
+                return Err(StreamEnd::TooLong);
+            };
+            self.refusals.try_send(channel).ok();
+            return Ok(());
         }
-        // The task has ended only if the stream has, which the caller finds by itself.
-        self.requests.send(request).ok();
+        if let Some(requests) = &self.requests {
+            // The task has ended only if the stream has, which the caller finds by itself.
+            requests.send(request).ok();
+        }
         Ok(())
     }
 
-    /// Ends every connection, counts them, and returns the record.
-    pub(crate) fn finish(self, metrics: &EgressMetrics) -> Connections {
-        self.task.abort();
+    /// Passes on what the program wrote last, ends every connection, counts them, and returns the record.
+    pub(crate) async fn finish(mut self, metrics: &EgressMetrics) -> Connections {
+        self.requests = None;
+        // Later bytes than these have no host that waits for them.
+        timeout(LAST_BYTES, &mut self.task).await.ok();
         let (connections, verdicts) = std::mem::take(&mut *lock(&self.record)).finish(Timestamp::now());
         metrics.count(&connections, &verdicts);
         connections
@@ -80,32 +119,58 @@ impl Drop for Relay {
     }
 }
 
-fn size(request: &NetworkRequest) -> usize {
+/// Returns the room that a frame takes. A channel's own place covers its end, and windows follow data of the host.
+fn cost(request: &NetworkRequest) -> usize {
     match request {
         NetworkRequest::Data(_, bytes) => bytes.len(),
-        NetworkRequest::Open(_)
-        | NetworkRequest::Window(..)
-        | NetworkRequest::Close(..)
-        | NetworkRequest::Refused(_) => 0,
+        NetworkRequest::Open(_) => CONNECTION_COST,
+        NetworkRequest::Window(..) | NetworkRequest::Close(..) | NetworkRequest::Refused(_) => 0,
     }
+}
+
+/// The way to the runner. What goes down is in the record.
+#[derive(Clone)]
+struct Runner {
+    sender: RunnerSender,
+    record: Arc<Mutex<ConnectionRecord>>,
+}
+
+impl Runner {
+    async fn send(&self, response: NetworkResponse) -> Result<(), StreamEnd> {
+        lock(&self.record).on_response(&response, Timestamp::now());
+        self.sender.send(&OperatorMessage::Network(response)).await
+    }
+
+    async fn refuse(&self, channel: Channel, verdict: Verdict) -> Result<(), StreamEnd> {
+        self.send(NetworkResponse::Opened(ChannelOpened { channel, verdict, address: None })).await
+    }
+}
+
+/// Refuses the connections for which there is no room.
+async fn refuse_all(mut refused: mpsc::Receiver<Channel>, runner: Runner) {
+    while let Some(channel) = refused.recv().await {
+        if runner.refuse(channel, Verdict::EgressLimitReached).await.is_err() {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 /// The task of a relay.
 struct Passage {
-    broker: Option<(BrokerClient, RunPolicy)>,
-    runner: RunnerSender,
+    access: RunAccess,
+    runner: Runner,
     inbox: mpsc::UnboundedReceiver<NetworkRequest>,
     room: Arc<Room>,
-    record: Arc<Mutex<ConnectionRecord>>,
 }
 
 impl Passage {
     /// Works until the runner's stream ends.
     async fn work(mut self) {
         while let Some(open) = self.next_open().await {
-            let passed = match self.connect().await {
-                Some(link) => self.pass(link, NetworkRequest::Open(open)).await,
-                None => self.answer(open.channel, Verdict::BrokerUnavailable).await,
+            let passed = match self.access.open().await {
+                Ok(link) => self.pass(link, NetworkRequest::Open(open)).await,
+                Err(verdict) => self.end_open_channels(verdict).await,
             };
             if let Err(error) = passed {
                 warn!(%error, "Frames of connections could not be sent to the runner");
@@ -118,61 +183,64 @@ impl Passage {
     async fn next_open(&mut self) -> Option<OpenChannel> {
         loop {
             let request = self.inbox.recv().await?;
-            self.room.give_back(size(&request));
+            self.room.give_back(cost(&request));
             if let NetworkRequest::Open(open) = request {
                 return Some(open);
             }
         }
     }
 
-    async fn connect(&self) -> Option<RunLink> {
-        let (broker, policy) = self.broker.as_ref()?;
-        let opened = broker.open_run(policy).await;
-        opened.inspect_err(|error| warn!(%error, "The broker of egress cannot be reached")).ok()
-    }
-
     /// Passes frames until the broker ends the link, and resets what was open on it.
     async fn pass(&mut self, link: RunLink, first: NetworkRequest) -> Result<(), StreamEnd> {
         let (sender, mut receiver) = link.split();
-        let Self { inbox, room, runner, record, .. } = self;
+        let Self { inbox, room, runner, .. } = self;
         let up = async {
             let mut request = first;
             loop {
-                let bytes = size(&request);
-                if sender.send(request).await.is_err() {
-                    return;
+                let cost = cost(&request);
+                let sent = sender.send(request).await;
+                room.give_back(cost);
+                if sent.is_err() {
+                    return false;
                 }
-                room.give_back(bytes);
-                let Some(next) = inbox.recv().await else { return };
+                let Some(next) = inbox.recv().await else { return true };
                 request = next;
             }
         };
         let down = async {
             while let Some(response) = receiver.next().await {
-                lock(record).on_response(&response, Timestamp::now());
-                runner.send(&OperatorMessage::Network(response)).await?;
+                runner.send(response).await?;
             }
             Ok::<(), StreamEnd>(())
         };
-        tokio::select! {
-            () = up => {}
-            sent = down => sent?,
-        }
-        let open = lock(&self.record).open_channels();
+        let is_over = tokio::select! {
+            is_over = up => is_over,
+            sent = down => {
+                sent?;
+                false
+            }
+        };
+        // The link writes what it has when both of its ends are gone.
+        if is_over { Ok(()) } else { self.end_open_channels(Verdict::BrokerUnavailable).await }
+    }
+
+    /// Refuses the channels that wait for a decision, resets the others, and forgets the frames of both.
+    async fn end_open_channels(&mut self, verdict: Verdict) -> Result<(), StreamEnd> {
+        let open = {
+            let record = lock(&self.runner.record);
+            while let Ok(request) = self.inbox.try_recv() {
+                self.room.give_back(cost(&request));
+            }
+            record.open_channels()
+        };
         for channel in open {
-            // A runner that waits for the broker's decision takes no reset for it.
-            self.answer(channel, Verdict::BrokerUnavailable).await?;
-            self.send(NetworkResponse::Close(channel, CloseKind::Reset)).await?;
+            // A channel that is open takes the verdict for the record, and the reset for its end.
+            self.runner.refuse(channel, verdict).await?;
+            self.runner.send(NetworkResponse::Close(channel, CloseKind::Reset)).await?;
         }
         Ok(())
     }
-
-    async fn answer(&self, channel: Channel, verdict: Verdict) -> Result<(), StreamEnd> {
-        self.send(NetworkResponse::Opened(ChannelOpened { channel, verdict, address: None })).await
-    }
-
-    async fn send(&self, response: NetworkResponse) -> Result<(), StreamEnd> {
-        lock(&self.record).on_response(&response, Timestamp::now());
-        self.runner.send(&OperatorMessage::Network(response)).await
-    }
 }
+
+#[cfg(test)]
+mod tests;

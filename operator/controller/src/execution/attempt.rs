@@ -130,7 +130,9 @@ impl Attempt<'_> {
             return Ok(AttemptOutcome::without_egress(&attached));
         }
         let driven = self.drive(attached.stream, sandbox, pod).await;
-        sandbox.connections = self.relay.take().map(|relay| relay.finish(&self.ctx.metrics.egress));
+        if let Some(relay) = self.relay.take() {
+            sandbox.connections = Some(relay.finish(&self.ctx.metrics.egress).await);
+        }
         match driven {
             Ok(outcome) => Ok(outcome),
             Err(DriveError::TakenOver) => Err(Interrupted::TakenOver(TakenOver::ByNewer)),

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::{
     attempt::Attempt,
     attempt_outcome::{AttemptOutcome, DriveError, SandboxRef},
-    build::frame,
+    build::{egress, frame},
     deadlines::{CANCEL_SLACK, Deadlines, Due, OPERATOR_SLACK},
     order::wait_for_cancel,
     program_output::ProgramOutput,
@@ -109,11 +109,8 @@ impl Attempt<'_> {
 
     /// Starts to pass on the connections of a program whose skill names hosts.
     fn start_relay(&self, stream: &RunnerStream) -> Option<Relay> {
-        let reference = &self.plan.reference;
-        let run = (reference.uid.as_str(), reference.lane.caller_namespace.as_str());
-        let network = self.plan.admitted.content.network.as_ref()?;
-        let broker = self.ctx.egress.open(run, &network.hosts, &self.plan.policy);
-        Some(Relay::start(broker, stream.sender()))
+        let access = egress::access(self.ctx, &self.plan.reference, &self.plan.admitted)?;
+        Some(Relay::start(access, self.plan.policy.network.connections, stream.sender()))
     }
 }
 

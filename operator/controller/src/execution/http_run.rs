@@ -37,6 +37,7 @@ use super::{
     Assignment, RunEnd,
     adopt::{ResumePoint, SandboxState},
     attempt_outcome::SandboxRef,
+    build::egress,
     conclude::Conclusion,
     finish::finish,
     gather,
@@ -49,6 +50,8 @@ use crate::context::Context;
 
 /// A run of a safe request that takes longer than this is shown as Running.
 const REPORT_AFTER: Duration = Duration::from_millis(500);
+/// Time for the broker to say that the time is over, with the connections that there were.
+const BROKER_SLACK: Duration = Duration::from_millis(500);
 
 /// A program whose run is requests.
 pub(super) enum RequestProgram {
@@ -108,61 +111,69 @@ impl HttpRun<'_> {
         let status = RunningStatusWriter::new(self.ctx, of_run, self.attempt, Some(Timestamp::now()));
         let ended = tokio::select! {
             ended = self.run(point, &status) => {
-                Some(ended.unwrap_or_else(|refusal| Conclusion::refused(&refusal)))
+                ended.unwrap_or_else(|refusal| Some(Conclusion::refused(&refusal)))
             }
             () = wait_for_cancel(&mut cancelled) => Some(Conclusion::cancelled()),
             () = wait_for_stop(stopped) => None,
-            () = sleep(limit) => Some(end::timed_out(limit)),
+            () = sleep(limit + BROKER_SLACK) => Some(end::timed_out(limit)),
         };
         status.finish().await;
         ended
     }
 
+    /// Returns `None` if the execution is gone or has ended meanwhile.
     async fn run(
         &mut self,
         point: &ResumePoint,
         status: &RunningStatusWriter,
-    ) -> Result<Conclusion, Refusal> {
-        let way = self.find_way()?;
+    ) -> Result<Option<Conclusion>, Refusal> {
+        let way = self.find_way().await?;
         let call = self.prepare(&way.policy).await?;
         let method = call.request().method;
         if let Some(output) = self.kept_output(&call) {
-            return Ok(end::succeeded(output, self.admitted, &call.masker));
+            return Ok(Some(end::succeeded(output, self.admitted, &call.masker)));
         }
         if method.is_safe() {
             let sent = self.send(call, &way);
             tokio::pin!(sent);
-            return Ok(tokio::select! {
+            return Ok(Some(tokio::select! {
                 ended = &mut sent => ended,
                 () = sleep(REPORT_AFTER) => {
                     status.start(&SandboxRef::default());
                     sent.await
                 }
-            });
+            }));
         }
         if point.sandbox == SandboxState::Gone {
-            return Ok(end::lost(method));
+            return Ok(Some(end::lost(method)));
         }
-        self.write_running().await;
-        Ok(self.send(call, &way).await)
+        if !self.write_running().await {
+            return Ok(None);
+        }
+        // Another operator may lead already, if this one was stopped or cut off meanwhile.
+        self.ctx.leadership.confirm().await;
+        Ok(Some(self.send(call, &way).await))
     }
 
-    /// Writes down that the request may be on its way from now on.
-    async fn write_running(&self) {
+    /// Writes down that the request may be on its way from now on. Returns false if the execution is gone or has ended.
+    async fn write_running(&self) -> bool {
         let Admitted { version, digest, .. } = self.admitted;
         let no_sandbox = SandboxRef::default();
         let mut running =
             status::running(&version.to_string(), digest, self.attempt, &no_sandbox, Timestamp::now());
-        status::apply_until_done(&self.ctx.client, &self.ctx.pace.ends, self.reference, &mut running).await;
+        status::apply_until_done(&self.ctx.client, &self.ctx.pace.ends, self.reference, &mut running).await
     }
 
-    fn find_way(&self) -> Result<Way, Refusal> {
-        let hosts = self.admitted.content.network.as_ref().map_or(&[][..], |network| &network.hosts);
-        let run = (self.reference.uid.as_str(), self.reference.lane.caller_namespace.as_str());
-        let opened = self.ctx.egress.open(run, hosts, &self.ctx.catalog.policy());
-        let (broker, policy) = opened.ok_or_else(|| {
-            let message = "this operator has no broker of egress, or does not know yet which addresses are the cluster's; the chart installs one with broker.enabled: true";
-            Refusal::new(Reason::BrokerUnavailable, message)
+    async fn find_way(&self) -> Result<Way, Refusal> {
+        let access = egress::access(self.ctx, self.reference, self.admitted);
+        let access = access.ok_or_else(|| Refusal::new(Reason::HostNotAllowed, "the skill names no host"))?;
+        let (broker, policy) = access.way().await.map_err(|verdict| {
+            let reason = Reason::of_verdict(verdict).unwrap_or(Reason::BrokerUnavailable);
+            let message = match reason {
+                Reason::HostNotAllowed => "SkillPolicy does not allow the hosts of the skill any more",
+                _ => "this operator has no broker of egress, or cannot read which addresses are the cluster's; the chart installs a broker with broker.enabled: true",
+            };
+            Refusal::new(reason, message)
         })?;
         Ok(Way { broker, policy })
     }
@@ -274,7 +285,7 @@ impl HttpRun<'_> {
             }
             Err(error) => {
                 warn!(%error, "The broker of egress did not send a request");
-                Tried::NoBroker(error.to_string())
+                Tried::NoBroker { message: error.to_string(), was_sent: error.was_sent() }
             }
         }
     }

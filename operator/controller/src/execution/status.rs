@@ -48,7 +48,7 @@ pub(crate) fn running(
         digest: Some(digest.to_owned()),
         attempts,
         started_at: Some(MicroTime(started_at)),
-        job: Some(sandbox.job.clone()),
+        job: Some(sandbox.job.clone()).filter(|job| !job.is_empty()),
         pod: sandbox.pod.clone(),
         node: sandbox.node.clone(),
         conditions: in_progress(Phase::Running, started_at),
@@ -220,20 +220,22 @@ fn has_ended(code: u16, message: &str) -> bool {
     code == 422 && message.contains("its phase does not change any more")
 }
 
-/// Applies a status until the API server has it, however long that takes: its content exists nowhere else.
+/// Applies a status until the API server has it, however long that takes: its content exists nowhere else. Returns false if
+/// the execution is gone or has ended.
 pub(crate) async fn apply_until_done(
     client: &Client,
     turns: &Turns,
     execution: &ExecutionRef,
     status: &mut SkillExecutionStatus,
-) {
+) -> bool {
     let mut backoff = BACKOFF;
     loop {
         let turn = turns.take().await;
         let applied = apply(client, execution, status).await;
         drop(turn);
         match applied {
-            Ok(()) | Err(StatusError::Gone | StatusError::Ended | StatusError::OtherTypes) => return,
+            Ok(()) => return true,
+            Err(StatusError::Gone | StatusError::Ended | StatusError::OtherTypes) => return false,
             Err(error @ StatusError::Apply { .. }) => {
                 if is_refused(&error) {
                     drop_texts(status);

@@ -34,10 +34,14 @@ pub(super) fn next_step(outcome: AttemptOutcome, attempt: u32, unused: u32, admi
         AttemptOutcome::Unused { message } if unused + 1 < UNUSED_LIMIT => return Step::NewSandbox(message),
         outcome => outcome,
     };
+    // What it sent to its hosts may have taken effect, and with its log the end may be rotated away.
+    let has_ended_once = admitted.content.network.is_some()
+        && matches!(&outcome, AttemptOutcome::Lost { receipt: Some(_), .. });
+    let retries = if has_ended_once { 0 } else { admitted.retries };
     let conclusion = conclude::conclude(outcome, &admitted.content, admitted.timeout);
     let conclusion = Box::new(Conclusion { must_end, ..conclusion });
     let reason = conclusion.reason.unwrap_or(Reason::ApiError);
-    match retry::decide(reason, attempt, admitted.retries, admitted.content.limits.retry_on) {
+    match retry::decide(reason, attempt, retries, admitted.content.limits.retry_on) {
         RetryDecision::Finish => Step::Finish(conclusion),
         RetryDecision::Retry => Step::Retry(conclusion),
     }

@@ -10,8 +10,9 @@ use skillet_protocol::{RunnerMessage, StreamReader};
 
 use super::manifest::CONTAINER;
 
-/// Twice what a runner writes: a longer log is not a runner's.
-const LOG_LIMIT_BYTES: i64 = 8 << 20;
+/// Most bytes of a log that are read. Output takes a few MiB of it. What a program sends to its hosts is in it too, until the
+/// kubelet rotates it at some 10 MiB.
+const LOG_LIMIT_BYTES: i64 = 64 << 20;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -82,7 +83,8 @@ impl LogReader {
                 Ok(Some(message)) => {
                     self.is_whole = matches!(message, RunnerMessage::Exit(_));
                     self.is_accepted |= matches!(message, RunnerMessage::Accepted(_));
-                    if self.is_accepted || self.is_whole {
+                    let is_network = matches!(message, RunnerMessage::Network(_));
+                    if (self.is_accepted || self.is_whole) && !is_network {
                         self.messages.push(message);
                     }
                     if self.is_whole {

@@ -17,6 +17,7 @@ use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::{mpsc, oneshot},
+    task::JoinHandle,
     time::timeout,
 };
 
@@ -56,6 +57,8 @@ pub(crate) struct RunnerStream {
     // Dropping it ends the connection.
     _process: AttachedProcess,
     sender: RunnerSender,
+    // The pipe behind standard input does not say that its reader is gone: a frame would wait in it forever.
+    _writer: AbortOnDrop,
     stdout: Box<dyn AsyncRead + Send + Unpin>,
     reader: StreamReader,
     buffer: Vec<u8>,
@@ -68,16 +71,26 @@ const WAITING_FRAMES: usize = 4;
 #[derive(Clone)]
 pub(crate) struct RunnerSender(mpsc::Sender<Outgoing>);
 
+/// A task that ends when this is dropped.
+pub(crate) struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 struct Outgoing {
     bytes: Vec<u8>,
     written: oneshot::Sender<std::io::Result<()>>,
 }
 
 impl RunnerSender {
-    fn start(stdin: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+    /// Starts the task, which ends with the second value.
+    pub(crate) fn start(stdin: impl AsyncWrite + Send + Unpin + 'static) -> (Self, AbortOnDrop) {
         let (sender, frames) = mpsc::channel(WAITING_FRAMES);
-        tokio::spawn(write_frames(stdin, frames));
-        Self(sender)
+        let task = tokio::spawn(write_frames(stdin, frames));
+        (Self(sender), AbortOnDrop(task))
     }
 
     /// Sends one frame, and waits until the stream has taken it.
@@ -123,9 +136,11 @@ impl RunnerStream {
         let (Some(stdin), Some(stdout)) = (process.stdin(), process.stdout()) else {
             return Err(StreamEnd::Closed);
         };
+        let (sender, writer) = RunnerSender::start(stdin);
         let mut stream = Self {
             _process: process,
-            sender: RunnerSender::start(stdin),
+            sender,
+            _writer: writer,
             stdout: Box::new(stdout),
             reader: StreamReader::new(),
             buffer: vec![0; BUFFER_BYTES],

@@ -4,9 +4,24 @@ use skillet_api::{
     SkillPolicySpec,
     network::{Host, InternalHost},
 };
-use skillet_core::skill::HostPattern;
+use skillet_core::{admission::Admitted, skill::HostPattern};
 use skillet_egress::{InternalHostRule, RunPolicy};
 use skillet_protocol::{HostRule, RunNetwork};
+
+use crate::{context::Context, egress::RunAccess, execution::reference::ExecutionRef};
+
+/// The access of a run to the hosts of its skill. `None` if the skill names none.
+pub(crate) fn access(ctx: &Context, reference: &ExecutionRef, admitted: &Admitted) -> Option<RunAccess> {
+    let network = admitted.content.network.clone()?;
+    Some(RunAccess {
+        egress: ctx.egress.clone(),
+        catalog: ctx.catalog.clone(),
+        execution_uid: reference.uid.clone(),
+        namespace: reference.namespace().to_owned(),
+        tenant: reference.lane.caller_namespace.clone(),
+        network,
+    })
+}
 
 /// Holds for every connection of the run. Hosts were checked against the policy at admission.
 pub(crate) fn policy(

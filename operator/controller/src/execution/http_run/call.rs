@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
-use skillet_api::Reason;
+use skillet_api::{Reason, http::HttpMethod};
 use skillet_core::{
     builtin::{BuiltinCall, Response, Step},
     http::{HttpProgram, HttpResponse, RenderedRequest, SkillRequest, next_try},
@@ -109,7 +109,12 @@ impl Call {
         (elapsed, limit): (Duration, Duration),
     ) -> Option<Duration> {
         match &self.kind {
-            Kind::Http { program, .. } => next_try(program.method(), tried.outcome()?, done, elapsed, limit),
+            Kind::Http { program, .. } => {
+                // A request that the broker never got is as good as a new one, whatever its method.
+                let is_new = matches!(tried, Tried::NoBroker { was_sent: false, .. });
+                let method = if is_new { HttpMethod::Get } else { program.method() };
+                next_try(method, tried.outcome()?, done, elapsed, limit)
+            }
             // A model sends its request again if it wants.
             Kind::Builtin { .. } => None,
         }

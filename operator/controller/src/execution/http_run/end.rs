@@ -27,8 +27,11 @@ const PARSED_FACTOR: usize = 40;
 #[derive(Debug)]
 pub(super) enum Tried {
     Answered(EgressResult),
-    /// The broker was not there, and says why.
-    NoBroker(String),
+    /// The broker gave no answer. If the request `was_sent`, the host may have it.
+    NoBroker {
+        message: String,
+        was_sent: bool,
+    },
 }
 
 impl Tried {
@@ -39,7 +42,7 @@ impl Tried {
                 status: response.status,
                 retry_after: header(&response.headers, "retry-after"),
             }),
-            Self::NoBroker(_)
+            Self::NoBroker { .. }
             | Self::Answered(EgressResult::Failed {
                 verdict: Verdict::ConnectFailed | Verdict::ConnectTimedOut,
                 ..
@@ -59,7 +62,7 @@ impl Tried {
     pub(super) fn body_bytes(&self) -> usize {
         match self {
             Self::Answered(EgressResult::Response(response)) => response.body.len(),
-            Self::Answered(_) | Self::NoBroker(_) => 0,
+            Self::Answered(_) | Self::NoBroker { .. } => 0,
         }
     }
 }
@@ -79,7 +82,14 @@ pub(super) enum Next {
 
 /// Reads what came of a request. Values of Secrets that the host sent back are masked in output and message.
 pub(super) fn read(call: &Call, tried: Tried, admitted: &Admitted) -> Next {
-    let read = response_of(call, tried).and_then(|response| call.read(&response));
+    let read = response_of(call, tried).and_then(|response| {
+        // A message has a part of the body. It is of the masked one, since a part of a value would not be found.
+        call.read(&response).map_err(|(reason, _)| {
+            let body = masked_text(&String::from_utf8_lossy(&response.body), &call.masker).into_bytes();
+            let message = call.read(&Received { body, ..response }).err().map(|(_, message)| message);
+            (reason, message.unwrap_or_else(|| "the response cannot be read".to_owned()))
+        })
+    });
     Next::End(Box::new(match read {
         Ok(Read::Next(next)) => return Next::Call(next),
         Ok(Read::Output(output)) => succeeded(output, admitted, &call.masker),
@@ -92,7 +102,14 @@ pub(super) fn read(call: &Call, tried: Tried, admitted: &Admitted) -> Next {
 fn response_of(call: &Call, tried: Tried) -> Result<Received, Failure> {
     let place = call.place();
     let result = match tried {
-        Tried::NoBroker(why) => return Err((Reason::BrokerUnavailable, why)),
+        Tried::NoBroker { message, was_sent: true } if !call.request().method.is_safe() => {
+            let method = call.request().method.as_str();
+            let message = format!(
+                "{message}; the host may have got the {method} request: look there if it took effect, before you send it again"
+            );
+            return Err((Reason::ResultLost, message));
+        }
+        Tried::NoBroker { message, .. } => return Err((Reason::BrokerUnavailable, message)),
         Tried::Answered(result) => result,
     };
     Err(call.failure(match result {

@@ -89,8 +89,10 @@ fn each_failure_has_its_reason() {
     check(EgressResult::Broken { message: "half".into() }, Reason::UpstreamFailed, "half");
     let ended = end_of("", Tried::Answered(EgressResult::TimedOut), &[]);
     assert_eq!((ended.phase, ended.reason), (Phase::TimedOut, Some(Reason::TimedOut)));
-    let ended = end_of("", Tried::NoBroker("could not reach the broker b:1".into()), &[]);
-    assert_eq!(ended.reason, Some(Reason::BrokerUnavailable));
+    for was_sent in [false, true] {
+        let tried = Tried::NoBroker { message: "could not reach the broker b:1".into(), was_sent };
+        assert_eq!(end_of("", tried, &[]).reason, Some(Reason::BrokerUnavailable), "a GET changes nothing");
+    }
 }
 
 #[test]
@@ -122,13 +124,41 @@ fn a_secret_that_the_host_sends_back_is_masked_everywhere() {
 #[test]
 fn only_passing_failures_are_tried_again() {
     let is_retried = |result| Tried::Answered(result).outcome().is_some();
-    assert!(Tried::NoBroker(String::new()).outcome().is_some());
+    assert!(no_broker(true).outcome().is_some());
     assert!(is_retried(EgressResult::Broken { message: String::new() }));
     let failed = |verdict| EgressResult::Failed { verdict, message: String::new() };
     assert!(is_retried(failed(Verdict::ConnectFailed)) && is_retried(failed(Verdict::ConnectTimedOut)));
     assert!(!is_retried(failed(Verdict::AddressNotAllowed)) && !is_retried(EgressResult::TimedOut));
     let busy = Tried::Answered(response(503, &[("Retry-After", "7")], ""));
     assert_eq!(busy.outcome(), Some(TryOutcome::Response { status: 503, retry_after: Some("7") }));
+}
+
+fn no_broker(was_sent: bool) -> Tried {
+    Tried::NoBroker { message: "no broker".into(), was_sent }
+}
+
+#[test]
+fn a_post_whose_answer_is_lost_is_not_sent_again_and_says_that_it_may_have_taken_effect() {
+    let (program, admitted) = admitted("method: POST", "");
+    let request = program.render(&json!({}), &BTreeMap::new()).unwrap();
+    let call = Call::of_skill(program, request, Vec::new());
+    let times = (Duration::ZERO, Duration::from_secs(10));
+    assert!(call.next_try(&no_broker(false), 1, times).is_some(), "the broker never got it");
+    assert_eq!(call.next_try(&no_broker(true), 1, times), None);
+    let Next::End(ended) = read(&call, no_broker(true), &admitted) else { panic!("no end") };
+    assert_eq!(ended.reason, Some(Reason::ResultLost));
+    assert!(ended.message.unwrap().contains("look there if it took effect"));
+}
+
+#[test]
+fn no_part_of_a_secret_is_left_where_a_message_is_cut() {
+    let secret = "hunter2hunter2hunter2";
+    for length in 280..320 {
+        let body = format!("{}{secret}", "x".repeat(length));
+        let ended = end_of("", Tried::Answered(response(400, &[], &body)), &[secret]);
+        let message = ended.message.unwrap();
+        assert!(!message.contains("hunt"), "{message}");
+    }
 }
 
 #[test]
