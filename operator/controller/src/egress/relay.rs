@@ -153,7 +153,7 @@ async fn refuse_all(mut refused: mpsc::Receiver<Channel>, runner: Runner) {
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// The task of a relay.
