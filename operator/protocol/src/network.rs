@@ -9,6 +9,8 @@
 //! # The life of a channel
 //!
 //! - The broker answers each `Open` once. After a verdict other than `Allowed` the channel is over, and no `Close` follows.
+//! - The broker may end an open channel itself. It then sends a later `Opened` with the cause, `HostMismatch` or
+//!   `EgressLimitReached`, and a `Reset`. The runner ignores that `Opened`; the operator records its verdict.
 //! - `End` is the end of its sender's direction. After both, the channel is over.
 //! - `Reset` ends both directions at once. The runner may send it before `Opened`, for a program that has given up.
 //! - Frames of a channel that is over are ignored, because the sides do not end it at the same time.
@@ -18,6 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::{Frame, Kind, encode};
 use crate::message::{MessageError, from_json, to_json};
+
+#[cfg(test)]
+mod tests;
 
 /// Data that a sender may send on a new channel before the first `Window` frame.
 pub const INITIAL_WINDOW_BYTES: u32 = 64 * 1024;
@@ -274,81 +279,4 @@ fn split_channel(frame: &Frame) -> Result<(Channel, &[u8]), MessageError> {
     let (channel, rest) =
         frame.payload.split_first_chunk::<CHANNEL_BYTES>().ok_or(MessageError::Malformed(frame.kind))?;
     Ok((Channel::from_be_bytes(*channel), rest))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::frame::{Decoder, Direction};
-
-    fn read(bytes: &[u8], direction: Direction) -> Frame {
-        let mut decoder = Decoder::new(direction);
-        decoder.push(bytes);
-        decoder.pop().unwrap().unwrap()
-    }
-
-    #[test]
-    fn every_request_comes_back() {
-        for request in [
-            NetworkRequest::Open(OpenChannel { channel: 7, host: "api.example.com".into(), port: 443 }),
-            NetworkRequest::Data(7, vec![0, 1, 2]),
-            NetworkRequest::Data(u32::MAX, Vec::new()),
-            NetworkRequest::Window(7, 65_536),
-            NetworkRequest::Close(7, CloseKind::End),
-            NetworkRequest::Close(7, CloseKind::Reset),
-            NetworkRequest::Refused(RefusedConnection {
-                host: "10.0.0.1".into(),
-                port: 80,
-                verdict: Verdict::HostNotAllowed,
-            }),
-        ] {
-            let frame = read(&request.encode().unwrap(), Direction::ToOperator);
-            assert_eq!(NetworkRequest::decode(frame).unwrap(), request);
-        }
-    }
-
-    #[test]
-    fn every_response_comes_back() {
-        for response in [
-            NetworkResponse::Opened(ChannelOpened {
-                channel: 7,
-                verdict: Verdict::Allowed,
-                address: Some("203.0.113.1".into()),
-            }),
-            NetworkResponse::Data(7, vec![0, 1, 2]),
-            NetworkResponse::Window(7, 1),
-            NetworkResponse::Close(7, CloseKind::Reset),
-        ] {
-            let frame = read(&response.encode().unwrap(), Direction::ToRunner);
-            assert_eq!(NetworkResponse::decode(frame).unwrap(), response);
-        }
-    }
-
-    #[test]
-    fn payloads_of_another_length_are_refused() {
-        for (kind, payload) in [
-            (Kind::ChannelWritten, &b"abc"[..]),
-            (Kind::RunnerWindow, b"\0\0\0\x01\0\0\0"),
-            (Kind::RunnerWindow, b"\0\0\0\x01\0\0\0\0\0"),
-            (Kind::RunnerClose, b"\0\0\0\x01"),
-            (Kind::RunnerClose, b"\0\0\0\x01\x02"),
-        ] {
-            let frame = read(&encode(kind, payload).unwrap(), Direction::ToOperator);
-            let error = NetworkRequest::decode(frame).unwrap_err();
-            assert!(matches!(error, MessageError::Malformed(found) if found == kind), "{error}");
-        }
-    }
-
-    #[test]
-    fn data_is_limited() {
-        assert!(NetworkRequest::Data(1, vec![0; MAX_NETWORK_DATA]).encode().is_ok());
-        assert!(NetworkRequest::Data(1, vec![0; MAX_NETWORK_DATA + 1]).encode().is_err());
-    }
-
-    #[test]
-    fn a_verdict_is_its_word() {
-        for verdict in Verdict::ALL {
-            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.as_str());
-        }
-    }
 }
