@@ -11,7 +11,6 @@ mod interface;
 mod page;
 mod public_address;
 mod sandbox;
-mod target;
 mod url_guard;
 mod web_fetch;
 mod web_search;
@@ -33,7 +32,6 @@ pub use self::{
     interface::{description, input_schema},
     public_address::is_public_address,
     sandbox::{SandboxCall, sandbox_call, sandbox_program},
-    target::target,
     url_guard::{UrlRefusal, check_url},
 };
 use crate::http::{RenderedRequest, ResponseError};
