@@ -42,7 +42,8 @@ pub(super) fn check(servers: &BTreeMap<String, McpServer>, has_image: bool, erro
 fn check_server(field: &str, server: &McpServer, has_image: bool, errors: &mut FieldErrors) {
     let McpServer { command, args, env, secret_env, idle_timeout, url } = server;
     if url.is_some() {
-        let message = "nothing of a skill has a network, so a server elsewhere cannot be reached; give command, a program that runs in a sandbox";
+        let message =
+            "a server at a URL elsewhere is not supported; give command, a program that runs in a sandbox";
         errors.spec(format_args!("{field}.url"), message);
     } else if interpreter(command, has_image).is_none() {
         errors.add(Reason::NoInterpreter, format_args!("{field}.command"), no_interpreter(command));
@@ -69,7 +70,7 @@ fn check_server(field: &str, server: &McpServer, has_image: bool, errors: &mut F
 
 fn no_interpreter(command: &str) -> String {
     format!(
-        "{command:?} is in no runtime; use python3, node, sh or bash with a file of the skill, or name an image that has the program in spec.run.sandbox.image. A program that downloads the server, such as npx or uvx, cannot: nothing of a skill has a network"
+        "{command:?} is in no runtime; use python3, node, sh or bash with a file of the skill, or name an image that has the program in spec.run.sandbox.image. A program that downloads the server, such as npx or uvx, is not supported"
     )
 }
 
@@ -204,10 +205,9 @@ mod tests {
             "spec.instructions.mcpServers.notes.command: \"npx\" is in no runtime; use python3, node"
         ));
         assert!(first("{}").starts_with("spec.instructions.mcpServers.notes.command: \"\" is in no runtime"));
-        assert!(
-            first("{url: 'https://x'}")
-                .starts_with("spec.instructions.mcpServers.notes.url: nothing of a skill has a network")
-        );
+        assert!(first("{url: 'https://x'}").starts_with(
+            "spec.instructions.mcpServers.notes.url: a server at a URL elsewhere is not supported"
+        ));
         assert_eq!(
             first("{command: sh, idleTimeout: 2h}"),
             "spec.instructions.mcpServers.notes.idleTimeout: must be more than 0 and at most 1h"
