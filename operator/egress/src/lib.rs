@@ -8,6 +8,7 @@ mod dialer;
 mod frames;
 mod fronting;
 mod http_request;
+mod keepalive;
 mod limits;
 mod metrics;
 mod mounted;

@@ -23,6 +23,7 @@ use tracing::{debug, info, warn};
 use crate::{
     dialer::{Connect, Dialer},
     http_request::{Memory, Requester},
+    keepalive,
     limits::LimitSettings,
     metrics::Metrics,
     mounted::{self, LOOK_EVERY, Mounted, TlsError},
@@ -37,6 +38,8 @@ const MAX_OPERATOR_CONNECTIONS: usize = 8192;
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than clients keep a connection that they do not use.
 const HEAD_LIMIT: Duration = Duration::from_secs(75);
+/// Time after the signal in which connections are still accepted, until the Service knows that this broker is not ready.
+const SETTLE: Duration = Duration::from_secs(3);
 /// Time for the links of runs to end after the shutdown began.
 const AFTER_DRAIN: Duration = Duration::from_secs(2);
 
@@ -70,6 +73,7 @@ pub enum ServerError {
 pub struct Server {
     operators_tls: Mounted<ServerConfig>,
     drain: Duration,
+    pub(crate) settle: Duration,
     state: Arc<State>,
 }
 
@@ -112,6 +116,7 @@ impl Server {
         Ok(Self {
             operators_tls,
             drain,
+            settle: SETTLE,
             state: Arc::new(State {
                 requester,
                 dialer,
@@ -124,13 +129,17 @@ impl Server {
         })
     }
 
-    /// Serves until `shutdown` ends, and then until the open runs and requests have ended or their time is over.
+    /// Serves until `shutdown` ends and 3 seconds more, and then until the open runs and requests have ended or their time
+    /// is over. The caller makes the process not ready before `shutdown` ends.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        let Self { operators_tls, drain, state } = self;
+        let Self { operators_tls, drain, settle, state } = self;
         let places = Arc::new(Semaphore::new(MAX_OPERATOR_CONNECTIONS));
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
-        let mut shutdown = pin!(shutdown);
+        let mut shutdown = pin!(async {
+            shutdown.await;
+            sleep(settle).await;
+        });
         loop {
             let accepted = tokio::select! {
                 () = &mut shutdown => break,
@@ -176,6 +185,9 @@ async fn connection(
     mut stopped: watch::Receiver<bool>,
 ) {
     stream.set_nodelay(true).ok();
+    if let Err(error) = keepalive::set(&stream) {
+        debug!(%error, "The probes of a connection could not be set");
+    }
     let stream = match timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return debug!(%error, "TLS could not be agreed on with a client"),

@@ -155,6 +155,11 @@ impl TestBroker {
     }
 
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerSettings)) -> Self {
+        Self::start_settling(Duration::ZERO, change).await
+    }
+
+    /// Starts a broker that accepts connections for a while after it is told to stop.
+    pub(crate) async fn start_settling(settle: Duration, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let folder = TempDir::new().unwrap();
         let (authority, hosts) = (Authority::new(), Authority::new());
         for (name, host) in [("broker", BROKER_NAME), ("operator", "skillet-operator")] {
@@ -168,7 +173,8 @@ impl TestBroker {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let parts = (Arc::new(answers.clone()), Arc::new(loopback.clone()));
-        let server = Server::renewed_every(Duration::ZERO, settings, parts.0, parts.1, metrics).unwrap();
+        let mut server = Server::renewed_every(Duration::ZERO, settings, parts.0, parts.1, metrics).unwrap();
+        server.settle = settle;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, shutdown) = oneshot::channel::<()>();

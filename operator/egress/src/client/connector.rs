@@ -20,7 +20,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream, rustls::ClientConfig};
 use tower::Service;
 
 use super::CONNECT_LIMIT;
-use crate::{limits::lock, mounted::Mounted, wire::BROKER_NAME};
+use crate::{keepalive, limits::lock, mounted::Mounted, wire::BROKER_NAME};
 
 type Certificates = Arc<Mutex<Option<Arc<Mounted<ClientConfig>>>>>;
 
@@ -54,6 +54,7 @@ impl Service<Uri> for Connector {
             let connect = async {
                 let stream = TcpStream::connect(&*address).await?;
                 stream.set_nodelay(true)?;
+                keepalive::set(&stream)?;
                 TlsConnector::from(tls.current()).connect(name, stream).await
             };
             match timeout(CONNECT_LIMIT, connect).await {

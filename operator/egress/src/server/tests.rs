@@ -170,6 +170,18 @@ async fn a_broker_that_drains_takes_no_more_and_waits_for_runs_up_to_its_time() 
 }
 
 #[tokio::test]
+async fn a_broker_that_stops_accepts_until_the_service_knows_it() {
+    let mut broker = TestBroker::start_settling(SETTLE, |_| {}).await;
+    drop(broker.stop.take());
+    // The first connection lets the broker see the signal; the second comes after it.
+    for _ in 0..2 {
+        broker.client().request(request("https://other.example/")).await.unwrap();
+    }
+    assert!(timeout(LIMIT, broker.tasks.join_next()).await.unwrap().unwrap().is_ok());
+    assert!(error(&broker.client()).await.starts_with("could not reach the broker"));
+}
+
+#[tokio::test]
 async fn a_kept_connection_serves_many_requests_and_then_a_run() {
     let broker = TestBroker::start().await;
     let client = broker.client();
