@@ -39,6 +39,9 @@ const MAX_OPEN: usize = 2 * MAX_CHANNELS;
 /// Time for the first bytes of a link.
 const POLICY_LIMIT: Duration = Duration::from_secs(10);
 
+/// Time after the end of a link for bytes that a program wrote before it ended a channel.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkSettings {
     /// Longest time for which a channel may have no traffic.
@@ -67,7 +70,7 @@ pub(crate) async fn serve(
     drop(policy);
     let _held = metrics.run_link();
     let (mut reader, writer) = tokio::io::split(stream);
-    let (frames, queued) = mpsc::channel(QUEUED_FRAMES);
+    let (frames, mut queued) = mpsc::channel(QUEUED_FRAMES);
     let mut link = Link {
         scope: Arc::clone(&scope),
         dialer,
@@ -82,10 +85,31 @@ pub(crate) async fn serve(
             Ok(()) => debug!(run = %scope.run, "The link of a run ended"),
             Err(error) => warn!(run = %scope.run, %error, "The link of a run was broken"),
         },
-        _ = write_frames(writer, queued) => debug!(run = %scope.run, "The operator ended the link of a run"),
-        () = sleep(settings.link_limit) => info!(run = %scope.run, "The link of a run has reached its time limit"),
-        () = becomes_true(&mut ended) => info!(run = %scope.run, "The link of a run ends with the broker"),
+        () = write(writer, &mut queued) => debug!(run = %scope.run, "The operator ended the link of a run"),
+        () = sleep(settings.link_limit) => {
+            return info!(run = %scope.run, "The link of a run has reached its time limit");
+        }
+        () = becomes_true(&mut ended) => return info!(run = %scope.run, "The link of a run ends with the broker"),
     }
+    // The operator learns of the end at once.
+    drop(reader);
+    tokio::select! {
+        () = link.finish() => {}
+        () = discard(&mut queued) => {}
+        () = sleep(END_LIMIT) => debug!(run = %scope.run, "Channels did not end in time after their link"),
+    }
+}
+
+/// Writes frames as long as the operator reads them, and a while longer drops them: what it sent before is still read.
+async fn write(writer: impl AsyncWrite + Unpin, queued: &mut mpsc::Receiver<Vec<u8>>) {
+    if write_frames(writer, queued, std::future::pending()).await.is_err() {
+        timeout(END_LIMIT, discard(queued)).await.ok();
+    }
+}
+
+/// Takes frames that nobody reads, so that no channel waits for room.
+async fn discard(queued: &mut mpsc::Receiver<Vec<u8>>) {
+    while queued.recv().await.is_some() {}
 }
 
 /// A fault of the other side, after which frames have no meaning.
@@ -179,6 +203,14 @@ impl Link {
         };
         self.channels.spawn(opened.run(self.dialer.clone(), host, port));
         Ok(())
+    }
+
+    /// Waits for the channels that the program has ended, and ends the others.
+    async fn finish(&mut self) {
+        for inbox in self.inboxes.values() {
+            inbox.lose_link();
+        }
+        while self.channels.join_next().await.is_some() {}
     }
 
     fn forget(&mut self, channel: Option<Channel>) {

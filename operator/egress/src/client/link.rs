@@ -1,19 +1,25 @@
 //! The link of one run: frames to the broker and from it.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use skillet_protocol::{Decoder, Direction, NetworkRequest, NetworkResponse};
 use tokio::{
     io::{AsyncReadExt as _, ReadHalf},
-    sync::{mpsc, oneshot},
+    sync::{mpsc, watch},
+    time::sleep,
 };
 use tracing::warn;
 
 use super::BrokerError;
 use crate::frames::{QUEUED_FRAMES, READ_BYTES, write_frames};
 
-/// A link of a run. It ends when either half is dropped.
+/// Time for the frames that are queued when a half of a link is dropped.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// A link of a run. It ends when either half is dropped; frames that were sent before are still written.
 #[derive(Debug)]
 pub struct RunLink {
     sender: RunSender,
@@ -25,6 +31,7 @@ pub struct RunLink {
 pub struct RunSender {
     address: String,
     frames: mpsc::Sender<Vec<u8>>,
+    _open: watch::Sender<()>,
 }
 
 /// The receiving half.
@@ -34,24 +41,33 @@ pub struct RunReceiver {
     decoder: Decoder,
     buffer: BytesMut,
     // Dropping it ends the task that writes.
-    _open: oneshot::Sender<()>,
+    _open: watch::Sender<()>,
 }
 
 impl RunLink {
     pub(super) fn new(address: String, stream: TokioIo<Upgraded>) -> Self {
         let (reader, writer) = tokio::io::split(stream);
-        let (frames, queued) = mpsc::channel(QUEUED_FRAMES);
-        let (open, closed) = oneshot::channel();
+        let (frames, mut queued) = mpsc::channel(QUEUED_FRAMES);
+        let (sender_open, sending) = watch::channel(());
+        let (receiver_open, receiving) = watch::channel(());
         tokio::spawn(async move {
+            let stop = dropped(receiving.clone());
+            let limit = async {
+                tokio::select! {
+                    () = dropped(sending) => {}
+                    () = dropped(receiving) => {}
+                }
+                sleep(END_LIMIT).await;
+            };
             tokio::select! {
                 // An error of writing is also the end of reading.
-                result = write_frames(writer, queued) => drop(result),
-                _ = closed => {}
+                result = write_frames(writer, &mut queued, stop) => drop(result),
+                () = limit => {}
             }
         });
         let decoder = Decoder::new(Direction::ToRunner);
-        let receiver = RunReceiver { stream: reader, decoder, buffer: BytesMut::new(), _open: open };
-        Self { sender: RunSender { address, frames }, receiver }
+        let receiver = RunReceiver { stream: reader, decoder, buffer: BytesMut::new(), _open: receiver_open };
+        Self { sender: RunSender { address, frames, _open: sender_open }, receiver }
     }
 
     /// Returns both halves. They must be used by turns or by two tasks: who only sends is held up when the broker has
@@ -59,6 +75,11 @@ impl RunLink {
     pub fn split(self) -> (RunSender, RunReceiver) {
         (self.sender, self.receiver)
     }
+}
+
+/// Waits until every sender is dropped.
+async fn dropped(mut half: watch::Receiver<()>) {
+    while half.changed().await.is_ok() {}
 }
 
 impl RunSender {

@@ -88,6 +88,18 @@ impl Inbox {
         self.change(|state| state.end = state.end.or(Some(Abort::ByRunner)));
     }
 
+    /// Ends a channel whose link is gone. One that the program has ended goes on, so that the host gets its bytes.
+    pub(super) fn lose_link(&self) {
+        self.change(|state| {
+            if state.has_ended {
+                // Nobody takes the host's bytes any more. Reading them keeps the connection from being reset.
+                state.credit = u32::MAX;
+            } else {
+                state.end = state.end.or(Some(Abort::ByRunner));
+            }
+        });
+    }
+
     /// Waits for a change since the last call of [`Inbox::take`], or returns at once when there was one.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;

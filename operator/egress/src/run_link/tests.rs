@@ -1,5 +1,6 @@
 //! Channels of runs through client, link and dialer.
 
+mod end;
 mod limits;
 mod memory;
 
