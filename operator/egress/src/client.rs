@@ -2,6 +2,8 @@
 
 mod connector;
 mod link;
+#[cfg(test)]
+mod tests;
 
 use std::{
     error::Error,
@@ -61,6 +63,8 @@ pub enum BrokerError {
     Tls { address: String, source: Box<TlsError> },
     #[error("could not reach the broker {address}: {cause}")]
     Unreachable { address: String, cause: String },
+    #[error("the connection to the broker {address} broke before its answer: {cause}")]
+    Broken { address: String, cause: String },
     #[error("the broker {address} did not answer in time")]
     TimedOut { address: String },
     #[error("the broker {address} answered {status}: {message}")]
@@ -75,6 +79,24 @@ pub enum BrokerError {
     Frame(#[source] MessageError),
     #[error("the link of the run to the broker {address} has ended")]
     LinkEnded { address: String },
+}
+
+impl BrokerError {
+    /// Returns false if the request certainly did not reach a host, and true if the broker may have sent it on.
+    pub fn was_sent(&self) -> bool {
+        match self {
+            Self::Tls { .. }
+            | Self::Unreachable { .. }
+            | Self::PolicyTooLarge
+            | Self::RequestTooLarge
+            | Self::Frame(_) => false,
+            // With these statuses the broker refuses a request before it dials.
+            Self::Refused { status, .. } => !matches!(status, 400..=499 | 503),
+            Self::TimedOut { .. } | Self::Broken { .. } | Self::Malformed { .. } | Self::LinkEnded { .. } => {
+                true
+            }
+        }
+    }
 }
 
 /// A client of the broker. Clones share their connections.
@@ -106,7 +128,7 @@ impl BrokerClient {
     /// Sends one HTTP request of a skill. The request ends when the future is dropped.
     pub async fn request(&self, request: EgressRequest) -> Result<EgressResponse, BrokerError> {
         let limit = Duration::from_millis(request.timeout_ms) + CONNECT_LIMIT + ANSWER_LIMIT;
-        let json = serde_json::to_vec(&request).map_err(|error| self.malformed(&error))?;
+        let json = serde_json::to_vec(&request).expect("texts, numbers and lists are always JSON");
         if json.len() > MAX_REQUEST_BYTES {
             return Err(BrokerError::RequestTooLarge);
         }
@@ -115,7 +137,7 @@ impl BrokerClient {
             .uri(format!("http://{BROKER_NAME}{REQUESTS_PATH}"))
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::from(json))
-            .map_err(|error| self.malformed(&error))?;
+            .expect("every part but the body is constant");
         let answer = async {
             let response = self.send(sent).await?;
             if response.status() != StatusCode::OK {
@@ -136,15 +158,15 @@ impl BrokerClient {
             .header(header::CONNECTION, "upgrade")
             .header(header::UPGRADE, UPGRADE)
             .body(Full::default())
-            .map_err(|error| self.malformed(&error))?;
+            .expect("every part is constant");
         let open = async {
             let response = self.send(sent).await?;
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
                 return Err(self.refused(response).await);
             }
-            let stream = hyper::upgrade::on(response).await.map_err(|error| self.unreachable(&error))?;
+            let stream = hyper::upgrade::on(response).await.map_err(|error| self.broken(&error))?;
             let mut stream = TokioIo::new(stream);
-            stream.write_all(&first).await.map_err(|error| self.unreachable(&error))?;
+            stream.write_all(&first).await.map_err(|error| self.broken(&error))?;
             Ok(RunLink::new(self.settings.address.clone(), stream))
         };
         timeout(CONNECT_LIMIT + ANSWER_LIMIT, open).await.map_err(|elapsed| self.timed_out(elapsed))?
@@ -152,7 +174,12 @@ impl BrokerClient {
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, BrokerError> {
         self.load_certificates()?;
-        self.http.request(request).await.map_err(|error| self.unreachable(&error))
+        self.http.request(request).await.map_err(|error| {
+            if !error.is_connect() {
+                return self.broken(&error);
+            }
+            BrokerError::Unreachable { address: self.settings.address.clone(), cause: innermost(&error) }
+        })
     }
 
     /// Reads the certificates once; [`Mounted`] takes them again when they change.
@@ -170,33 +197,37 @@ impl BrokerClient {
 
     async fn refused(&self, response: Response<Incoming>) -> BrokerError {
         let status = response.status().as_u16();
-        match self.body(response).await {
-            Ok(body) => {
-                let message = String::from_utf8_lossy(&body).chars().take(500).collect();
-                BrokerError::Refused { address: self.settings.address.clone(), status, message }
-            }
-            Err(error) => error,
-        }
+        // The status alone says enough when the message does not come.
+        let body = self.body(response).await.unwrap_or_default();
+        let message = String::from_utf8_lossy(&body).chars().take(500).collect();
+        BrokerError::Refused { address: self.settings.address.clone(), status, message }
     }
 
     async fn body(&self, response: Response<Incoming>) -> Result<Bytes, BrokerError> {
         let read = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await;
-        read.map(http_body_util::Collected::to_bytes).map_err(|error| self.unreachable(&*error))
+        read.map(http_body_util::Collected::to_bytes).map_err(|error| self.broken(&*error))
     }
 
-    fn unreachable(&self, error: &(dyn Error + 'static)) -> BrokerError {
-        let mut cause = error;
-        while let Some(inner) = cause.source() {
-            cause = inner;
-        }
-        BrokerError::Unreachable { address: self.settings.address.clone(), cause: cause.to_string() }
+    fn broken(&self, error: &(dyn Error + 'static)) -> BrokerError {
+        BrokerError::Broken { address: self.settings.address.clone(), cause: innermost(error) }
     }
 
-    fn malformed(&self, error: &dyn Error) -> BrokerError {
-        BrokerError::Malformed { address: self.settings.address.clone(), cause: error.to_string() }
+    // The message of serde may quote the body of a host, and this error is logged.
+    fn malformed(&self, error: &serde_json::Error) -> BrokerError {
+        let (category, line, column) = (error.classify(), error.line(), error.column());
+        let cause = format!("{category:?} error in line {line}, column {column}");
+        BrokerError::Malformed { address: self.settings.address.clone(), cause }
     }
 
     fn timed_out(&self, _: Elapsed) -> BrokerError {
         BrokerError::TimedOut { address: self.settings.address.clone() }
     }
+}
+
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
