@@ -135,6 +135,10 @@ bench-gateway: sources ## Measure the gateway, a skill call where a cluster answ
 	  e2e/in-cluster.sh cargo run --release -q -p skillet-bench -- --only call; \
 	else echo "call is not measured: no cluster answers (make deploy)"; fi
 
+.PHONY: bench-egress
+bench-egress: sources ## Measure connections of sandboxes and HTTP skills on the cluster that is there (make deploy); adds to target/bench.json
+	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench -- --only egress-requests,egress-throughput,egress-idle,http-skills,egress-memory
+
 .PHONY: clean
 clean: ## Remove what was built; the cluster's programs stay
 	cargo clean
