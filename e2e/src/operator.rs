@@ -98,6 +98,17 @@ pub async fn are_ready(client: &Client) -> Result<bool> {
     Ok(pods.len() >= 2 && pods.iter().all(is_ready))
 }
 
+/// Ends all pods with these labels, without a farewell, and returns their number.
+pub async fn kill_pods(client: &Client, labels: &str) -> Result<usize> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default().labels(labels)).await?.items;
+    for pod in &pods {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await?;
+    }
+    Ok(pods.len())
+}
+
 /// Returns true if the pod's condition Ready is true.
 pub fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());

@@ -3,14 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams},
-};
 use serde_json::{Value, json};
 use skillet_api::{Phase, Reason, Verdict, network::Connections};
-use skillet_e2e::{Ended, Journey, SkillDraft, journey, journey_under, policy, stand_in::StandIn};
+use skillet_e2e::{Ended, Journey, SkillDraft, journey, journey_under, operator, policy, stand_in::StandIn};
 
 const BROKER: &str = "app.kubernetes.io/name=skillet,app.kubernetes.io/component=broker";
 
@@ -214,11 +209,7 @@ print(json.dumps({"first": first, "lost": lost, "again": again}))
         let execution = j.start("holds", json!({ "to": [host.host, host.port] })).await?;
         j.running(&execution).await?;
         host.answered(1, Duration::from_secs(20)).await?;
-        let brokers = ListParams::default().labels(BROKER);
-        for pod in Api::<Pod>::all(j.client.clone()).list(&brokers).await?.items {
-            let api: Api<Pod> = Api::namespaced(j.client.clone(), &pod.namespace().unwrap_or_default());
-            api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await?;
-        }
+        assert!(operator::kill_pods(&j.client, BROKER).await? > 0);
         let ended = j.ended(&execution).await?;
         let record = connections(&ended);
         let output = ended.output();

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams},
-};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecutionSpec, SkillSource, SkillSourceStatus, execution::BundleScript};
-use skillet_e2e::{Journey, eventually, execute::spec, journey_under, network, observe::is_ready, policy};
+use skillet_e2e::{
+    Journey, eventually, execute::spec, journey_under, network, observe::is_ready, operator, policy,
+};
 use skillet_sources::testing::{GitServer, Repository};
 
 const NAME: &str = "tools";
@@ -54,13 +52,8 @@ async fn greet(j: &Journey) -> Result<Value> {
 
 /// Ends the process that looks at repositories, without a farewell, and waits until another is there.
 async fn kill_the_process(j: &Journey) -> Result<()> {
-    let of_sources = ListParams::default().labels(LABELS);
-    let pods = Api::<Pod>::all(j.client.clone()).list(&of_sources).await?.items;
-    ensure!(!pods.is_empty(), "no pod looks at repositories");
-    for pod in pods {
-        let api: Api<Pod> = Api::namespaced(j.client.clone(), &pod.namespace().unwrap_or_default());
-        api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await?;
-    }
+    let killed = operator::kill_pods(&j.client, LABELS).await?;
+    ensure!(killed > 0, "no pod looks at repositories");
     Ok(())
 }
 

@@ -41,9 +41,9 @@ impl Builtin {
 
 /// The search engine of `web_search`.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[x_kube(validation = ("!(self.provider in ['SearXNG', 'Json']) || has(self.url)", "SearXNG and Json need url"))]
-#[x_kube(validation = ("self.provider != 'Json' || has(self.results)", "Json needs results"))]
-#[x_kube(validation = ("!(self.provider in ['Brave', 'Tavily']) || has(self.keySecret)", "Brave and Tavily need keySecret"))]
+#[x_kube(validation = ("!(self.provider in ['SearXNG', 'Json']) || has(self.url)", "set url for SearXNG and Json: the address of the engine"))]
+#[x_kube(validation = ("self.provider != 'Json' || has(self.results)", "set results for Json: the place of the results in the response"))]
+#[x_kube(validation = ("!(self.provider in ['Brave', 'Tavily']) || has(self.keySecret)", "set keySecret for Brave and Tavily: the Secret with the key"))]
 #[serde(rename_all = "camelCase")]
 pub struct WebSearchProvider {
     /// Kind of the engine: `SearXNG`, `Brave`, `Tavily`, or `Json` for any that answers a GET with JSON.

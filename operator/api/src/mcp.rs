@@ -31,7 +31,7 @@ pub struct McpServer {
     #[schemars(schema_with = "schema::positive_duration")]
     #[serde(default = "idle_timeout")]
     pub idle_timeout: SkillDuration,
-    /// Address of a server elsewhere. It is refused, since nothing of a skill has a network.
+    /// Address of a server elsewhere. It is refused, since the program of a server has to be in its sandbox.
     #[schemars(length(max = 1024))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,

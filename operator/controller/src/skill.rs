@@ -157,9 +157,9 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
     };
     let valid = validate_skill(&skill.name_any(), &skill.spec, &policy)
         .map_err(|problems| Error::Validate { problems, serving: build::serving(skill, &observed) })?;
-    let namespace = skill.namespace().unwrap_or_default();
+    let namespace = skill.metadata.namespace.as_deref().unwrap_or_default();
     if let Some(network) = valid.network(&skill.spec) {
-        let checked = check_hosts(&network, &namespace, &policy);
+        let checked = check_hosts(&network, namespace, &policy);
         if let Err(problem) = checked.and_then(|()| check_nodes(&valid, &lock(&ctx.probed))) {
             let serving = build::serving(skill, &observed);
             return Err(Error::Validate { problems: vec![problem], serving });

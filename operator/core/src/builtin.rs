@@ -78,7 +78,7 @@ pub struct Response<'a> {
     pub body: &'a [u8],
 }
 
-/// What a response leads to.
+/// The step that follows a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// The output of the run.

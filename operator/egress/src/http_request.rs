@@ -94,7 +94,7 @@ impl Requester {
             let Exchange { response, bytes, .. } = exchange;
             let (mut parts, incoming) = response.into_parts();
             let location = redirect::location(parts.status, &parts.headers);
-            if let Some(location) = location.filter(|_| redirects > 0) {
+            if let Some(location) = location.filter(|_found| redirects > 0) {
                 record.end();
                 let next = redirect::next(&hop, parts.status, location, &scope.policy, &others);
                 hop = next.map_err(|refused| refuse(refused, record))?;

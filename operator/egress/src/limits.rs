@@ -210,7 +210,7 @@ mod tests {
         assert!(limits.enter("a", later).is_err());
         // Time does not save up more than a second's connections.
         let much_later = now + Duration::from_secs(3600);
-        assert_eq!((0..20).filter(|_| limits.enter("a", much_later).is_ok()).count(), 10);
+        assert_eq!((0..20).filter(|_found| limits.enter("a", much_later).is_ok()).count(), 10);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Values made of files that are mounted, and made again when the files change. Nothing runs in the background: the files
-//! are looked at when a value is asked for, at most once in an interval.
+//! are looked at when a value is needed, at most once in an interval.
 
 use std::{
     fs, io,

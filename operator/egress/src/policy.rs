@@ -16,7 +16,7 @@ use thiserror::Error;
 pub use host::HostName;
 pub(crate) use host::HostPattern;
 
-/// What one run may reach. The operator makes it of the skill and the SkillPolicy, and the broker holds every connection to it.
+/// The reach of one run. The operator makes it of the skill and the SkillPolicy, and the broker holds every connection to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunPolicy {

@@ -158,7 +158,7 @@ impl TestBroker {
         Self::start_settling(Duration::ZERO, change).await
     }
 
-    /// Starts a broker that accepts connections for a while after it is told to stop.
+    /// Starts a broker that accepts connections for a while after the signal to stop.
     pub(crate) async fn start_settling(settle: Duration, change: impl FnOnce(&mut ServerSettings)) -> Self {
         let folder = TempDir::new().unwrap();
         let (authority, hosts) = (Authority::new(), Authority::new());

@@ -1,4 +1,4 @@
-//! What operator and broker agree on beside the frames: paths, names, and the first bytes of a link.
+//! The agreement of operator and broker beside the frames: paths, names, and the first bytes of a link.
 
 use std::io;
 

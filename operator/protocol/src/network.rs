@@ -12,7 +12,7 @@
 //! - The broker may end an open channel itself. It then sends a later `Opened` with the cause, `HostMismatch` or
 //!   `EgressLimitReached`, and a `Reset`. The runner ignores that `Opened`; the operator records its verdict.
 //! - `End` is the end of its sender's direction. After both, the channel is over.
-//! - `Reset` ends both directions at once. The runner may send it before `Opened`, for a program that has given up.
+//! - `Reset` ends both directions at once. The runner may send it before `Opened`, for a program that waits no longer.
 //! - Frames of a channel that is over are ignored, because the sides do not end it at the same time.
 //! - `Exit` ends every channel. Bytes before an `End` are still delivered to the host.
 

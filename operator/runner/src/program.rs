@@ -83,7 +83,7 @@ impl RunningProgram {
             }
         }
         // While frames of connections wait for their reader, only he can make a turn possible.
-        if let Some(network) = network.filter(|_| !connection.is_network_full()) {
+        if let Some(network) = network.filter(|_found| !connection.is_network_full()) {
             add(network.descriptor(), PollFlags::IN);
             let turn = if network.has_more() { Some(Instant::now()) } else { network.deadline() };
             deadline = deadline.into_iter().chain(turn).min();

@@ -143,7 +143,7 @@ e = connect(); print(e.recv(1)); e.close(); time.sleep(5)
 }
 
 #[test]
-fn the_runner_keeps_to_the_window_and_goes_on_after_a_frame() {
+fn the_runner_keeps_to_the_window_and_resumes_after_a_frame() {
     let mut plain = by_hand("c = connect(); c.sendall(b'x' * 1000000)\nprint('written')");
     let channel = opened(&mut plain, Verdict::Allowed);
     let mut sent = 0;

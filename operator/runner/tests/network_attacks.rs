@@ -1,6 +1,6 @@
 //! Every file of e2e/attacks/network in a sandbox with named egress, and every one of e2e/attacks there too.
 //!
-//! Part of the sandbox lane. The broker of the test fails the attack if it is asked for a host that no rule allows.
+//! Part of the sandbox lane. The broker of the test fails the attack if it gets a request for a host that no rule allows.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;

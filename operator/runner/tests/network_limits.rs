@@ -73,11 +73,9 @@ os._exit(0)
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
-    let until = Instant::now() + Duration::from_millis(500);
-    while Instant::now() < until {
+    support::holds_for(Duration::from_millis(500), || {
         assert!(memory() < 16 << 10, "{} kB", memory());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    });
     plain.session.say(&OperatorMessage::Input(vec![]));
     let total: usize = plain.session.finish().succeeded().stdout().trim().parse().unwrap();
     assert!(total > 10_000 && total < 1_000_000, "{total}");

@@ -85,6 +85,7 @@ fn check_skill(page: &str, skill: &Skill) {
     let name = skill.metadata.name.clone().unwrap_or_default();
     let policy = SkillPolicySpec {
         allowed_images: vec!["registry.example.com/".into()],
+        builtins: skillet_api::builtin::Builtin::ALL.to_vec(),
         ..SkillPolicySpec::default()
     };
     if let Err(problems) = validate_skill(&name, &skill.spec, &policy) {

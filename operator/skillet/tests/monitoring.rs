@@ -47,9 +47,12 @@ fn served() -> String {
     gateway.embeddings().set_skills(1, 1);
     let tokens = Tokens::default();
     gateway.used(&ModelUse { namespace: "a", provider: "b", model: "c", is_success: true, tokens });
+    let mut broker = Registry::default();
+    skillet_egress::Metrics::register(&mut broker);
     let mut text = String::new();
-    encode(&mut text, &registry).unwrap();
-    encode(&mut text, &gateway.registry()).unwrap();
+    for registry in [&registry, &gateway.registry(), &broker] {
+        encode(&mut text, registry).unwrap();
+    }
     text
 }
 
@@ -64,10 +67,16 @@ fn names(text: &str) -> BTreeSet<String> {
     ours.map(bare).collect()
 }
 
-/// Samples that exist only after a request, a watch or an error.
-const LATER: [&str; 9] = [
+/// Samples that exist only after a request, a watch, a connection or an error.
+const LATER: [&str; 15] = [
     "skillet_api_errors_total",
     "skillet_api_watches_total",
+    "skillet_broker_connections_total",
+    "skillet_broker_refused_by_runners_total",
+    "skillet_broker_requests_total",
+    "skillet_broker_transferred_bytes_total",
+    "skillet_egress_connections_total",
+    "skillet_egress_transfer_bytes_total",
     "skillet_gateway_api_errors_total",
     "skillet_gateway_api_watches_total",
     "skillet_gateway_body_commands_total",

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_a_field_is_one_that_was_told() {
+    fn the_median_of_a_field_is_one_of_its_values() {
         let outputs = [json!({ "a": 3.0 }), json!({ "a": 1 }), json!({ "a": 2 })];
         assert!((median(&outputs, "a").unwrap() - 2.0).abs() < f64::EPSILON);
         assert_eq!(median(&outputs, "b").unwrap_err().to_string(), "the client does not tell b");

@@ -51,7 +51,7 @@ pub(super) fn render(case: &Case) -> Result<Answer, String> {
 fn secrets(case: &Case) -> BTreeMap<String, String> {
     let is_official = case.input["official"] == true;
     let platform = ["system_keys", "platform_keys", "system", "env"].map(|name| &case.input[name]);
-    let lists = platform.into_iter().filter(|_| is_official).chain([&case.input["secrets"]]);
+    let lists = platform.into_iter().filter(|_found| is_official).chain([&case.input["secrets"]]);
     let pairs = lists.filter_map(Value::as_object).flatten();
     pairs.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }

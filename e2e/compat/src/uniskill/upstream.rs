@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_is_told_from_the_others() {
+    fn each_class_differs_from_the_others() {
         let classes = ["rate limit", "not found", "upstream trouble", "message passed through", "not json"];
         for (status, own) in [(429, 0), (404, 1), (503, 2), (403, 3), (200, 4)] {
             for (place, class) in classes.iter().enumerate() {

@@ -67,7 +67,7 @@ pub(crate) struct RunnerStream {
 /// Frames that wait for the stream, of all who send.
 const WAITING_FRAMES: usize = 4;
 
-/// The way down to one runner. A task writes each frame whole, also if the one who sends it gives up.
+/// The way down to one runner. A task writes each frame whole, also if its sender is dropped.
 #[derive(Clone)]
 pub(crate) struct RunnerSender(mpsc::Sender<Outgoing>);
 

@@ -72,7 +72,7 @@ impl ProgramInput {
         if args.iter().any(|arg| arg.contains('\0')) {
             return Err(has_nul("spec.input"));
         }
-        let network = content.network.clone().filter(|_| has_network);
+        let network = content.network.clone().filter(|_found| has_network);
         let content = ValidContent { handler: program.into(), network, ..content.clone() };
         Ok(Self { args, content: Some(Arc::new(content)), ..Self::default() })
     }

@@ -177,7 +177,7 @@ mod tests {
             ".example.com",
         ] {
             let got = check_url(&format!("http://{host}/"));
-            // A name with one label before a public end cannot be told from a public one.
+            // A name with one label before a public end looks like a public one.
             if host == "kubernetes.default" {
                 assert!(got.is_ok());
             } else {

@@ -1,6 +1,6 @@
 //! The server name in a ClientHello. Pure; anything that is not exactly of its form is an error.
 
-/// What a ClientHello shows.
+/// The names that a ClientHello shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClientHello<'a> {
     pub(super) server_name: Option<&'a [u8]>,

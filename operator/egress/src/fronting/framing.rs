@@ -157,6 +157,6 @@ fn length(line: &[u8]) -> Result<u64, Mismatch> {
 /// Reads digits, and nothing but digits.
 fn number(digits: &[u8], radix: u32) -> Result<u64, Mismatch> {
     let is_plain = (1..=MAX_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
-    let text = std::str::from_utf8(digits).ok().filter(|_| is_plain).ok_or(Mismatch)?;
+    let text = std::str::from_utf8(digits).ok().filter(|_found| is_plain).ok_or(Mismatch)?;
     u64::from_str_radix(text, radix).map_err(|_| Mismatch)
 }

@@ -197,7 +197,7 @@ fn check_target(host: &HostName, target: &str, is_connect: bool) -> Result<(), M
     }
     let url = Url::parse(target).map_err(|_| Mismatch)?;
     let is_plain = url.username().is_empty() && url.password().is_none();
-    let name = url.host_str().filter(|_| is_plain).and_then(HostName::parse);
+    let name = url.host_str().filter(|_found| is_plain).and_then(HostName::parse);
     if name.as_ref() == Some(host) { Ok(()) } else { Err(Mismatch) }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn read(
     Ok((read, false))
 }
 
-/// Decodes a body, removes the headers that told of its encoding, and returns true if the body was cut.
+/// Decodes a body, removes the headers of its encoding, and returns true if the body was cut.
 pub(super) fn decode(
     headers: &mut HeaderMap,
     (body, is_cut): (Vec<u8>, bool),

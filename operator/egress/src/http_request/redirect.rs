@@ -33,7 +33,7 @@ pub(super) struct Refused {
 /// Returns the target of a response that redirects.
 pub(super) fn location(status: StatusCode, headers: &HeaderMap) -> Option<&[u8]> {
     let is_redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    headers.get(header::LOCATION).filter(|_| is_redirect).map(header::HeaderValue::as_bytes)
+    headers.get(header::LOCATION).filter(|_found| is_redirect).map(header::HeaderValue::as_bytes)
 }
 
 /// Decides about a redirect of `hop` to `location`.

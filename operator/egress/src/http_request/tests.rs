@@ -216,7 +216,7 @@ async fn a_redirect_is_followed_only_where_the_request_may_go() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_ends_its_connection() {
+async fn a_request_that_is_dropped_ends_its_connection() {
     let broker = TestBroker::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     broker.host("api.example.com", 80, listener.local_addr().unwrap());
@@ -230,7 +230,7 @@ async fn a_request_that_is_given_up_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn a_host_that_breaks_off_and_one_that_is_over_the_runs_limit_are_told_apart() {
+async fn a_host_that_breaks_off_and_one_over_the_runs_limit_differ() {
     let broker = TestBroker::start().await;
     let (host, _) = http_host("HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\nhalf").await;
     broker.host("api.example.com", 80, host);

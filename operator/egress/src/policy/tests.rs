@@ -245,7 +245,7 @@ fn denied_ranges_are_refused_beside_those_that_are_not_public() {
 }
 
 #[test]
-fn only_allowed_addresses_of_an_answer_are_dialed_and_the_first_refused_one_is_named() {
+fn only_allowed_addresses_of_an_answer_are_dialed_and_a_refused_one_is_named() {
     let policy = Policy::new(&policy(&[("a.example", &[443])])).unwrap();
     let host = HostName::parse("a.example").unwrap();
     let mixed = ["10.0.0.1", "8.8.8.8", "::1", "2606:4700::1111"].map(ip);

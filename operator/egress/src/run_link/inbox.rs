@@ -1,4 +1,4 @@
-//! What the runner has sent on one channel and the channel's task has not taken yet. Never more than a window of bytes.
+//! Frames that the runner has sent on one channel and the channel's task has not taken yet. Never more than a window of bytes.
 
 use std::sync::Mutex;
 
@@ -34,7 +34,7 @@ pub(super) enum Abort {
     WindowExceeded,
 }
 
-/// What a channel's task takes at one time.
+/// The frames that a channel's task takes at one time.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) data: BytesMut,
@@ -88,7 +88,7 @@ impl Inbox {
         self.change(|state| state.end = state.end.or(Some(Abort::ByRunner)));
     }
 
-    /// Ends a channel whose link is gone. One that the program has ended goes on, so that the host gets its bytes.
+    /// Ends a channel whose link is gone. One that the program has ended continues, so that the host gets its bytes.
     pub(super) fn lose_link(&self) {
         self.change(|state| {
             if state.has_ended {

@@ -2,7 +2,6 @@
 
 mod end;
 mod limits;
-mod memory;
 
 use std::net::SocketAddr;
 
@@ -309,7 +308,7 @@ async fn a_host_that_never_answers_holds_up_no_reset() {
 }
 
 #[tokio::test]
-async fn a_program_that_names_another_host_is_told_so_after_it_was_connected() {
+async fn a_program_that_names_another_host_is_refused_after_it_was_connected() {
     let broker = TestBroker::start().await;
     let listener = listen(&broker).await;
     let mut program = Program::start(&broker, &allowed()).await;

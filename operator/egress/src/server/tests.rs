@@ -40,10 +40,10 @@ async fn error(client: &BrokerClient) -> String {
 async fn only_clients_and_brokers_of_the_authority_are_trusted() {
     let broker = TestBroker::start().await;
     let folder = broker.folder.path();
-    let stranger = Authority::new();
+    let unknown = Authority::new();
     let other = folder.join("other");
     fs::create_dir(&other).unwrap();
-    stranger.mount(&other, "skillet-operator");
+    unknown.mount(&other, "skillet-operator");
     assert!(
         error(&client_of(&broker, &other)).await.contains("UnknownIssuer"),
         "the client refuses the broker"

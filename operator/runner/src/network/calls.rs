@@ -1,6 +1,6 @@
 //! The calls that the filter hands over, and their answers.
 //!
-//! A call of a socket that is not ours goes on to the kernel. That is safe at any time: a program holds local sockets
+//! A call of a socket that is not ours continues to the kernel. That is safe at any time: a program holds local sockets
 //! only, so the kernel can do nothing for it that the filter would have refused.
 
 use std::os::fd::AsFd as _;

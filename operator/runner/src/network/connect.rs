@@ -90,7 +90,7 @@ impl Network {
         let host = self.names.name(peer.ip()).map_or_else(|| peer.ip().to_string(), str::to_owned);
         self.record(&host, peer.port(), verdict);
         match peer.ip() {
-            // A client that tries both families goes on with the other.
+            // A client that tries both families continues with the other.
             IpAddr::V6(_) => libc::ENETUNREACH,
             IpAddr::V4(_) => error_of(verdict),
         }

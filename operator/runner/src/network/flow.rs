@@ -14,7 +14,7 @@ use skillet_protocol::INITIAL_WINDOW_BYTES;
 /// Bytes that a `Window` frame is worth.
 const UPDATE_BYTES: u32 = INITIAL_WINDOW_BYTES / 2;
 
-/// What a channel with a fast reader may have on the way beyond the first window: the way to the broker is long.
+/// Bytes that a channel with a fast reader may have on the way beyond the first window: the way to the broker is long.
 pub(crate) const EXTRA_WINDOW_BYTES: u32 = 7 * INITIAL_WINDOW_BYTES;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct Flow {
     written: usize,
     /// The host sends no more.
     pub(crate) has_host_ended: bool,
-    /// The program's socket was told so.
+    /// The program's socket shows it.
     pub(crate) is_end_passed_on: bool,
     /// The program sends no more.
     pub(crate) has_program_ended: bool,
@@ -132,7 +132,7 @@ mod tests {
     const WINDOW: usize = INITIAL_WINDOW_BYTES as usize;
 
     #[test]
-    fn sending_stops_at_the_window_and_goes_on_after_a_frame() {
+    fn sending_stops_at_the_window_and_resumes_after_a_frame() {
         let mut flow = Flow::new();
         assert_eq!(flow.sendable(usize::MAX), WINDOW);
         assert_eq!(flow.sendable(10), 10);

@@ -49,7 +49,8 @@ impl Names {
         if let Some(at) = self.by_name.get(name) {
             return Lookup::Address(address(*at));
         }
-        let Some(at) = u32::try_from(self.looked_up.len()).ok().filter(|_| self.looked_up.len() < MAX_NAMES)
+        let Some(at) =
+            u32::try_from(self.looked_up.len()).ok().filter(|_found| self.looked_up.len() < MAX_NAMES)
         else {
             return Lookup::Full;
         };

@@ -1,4 +1,4 @@
-//! What the runner refused itself, for the record of the run: each host and port once, and not too many. Pure.
+//! Connections and lookups that the runner refused itself, for the record of the run: each host and port once, and not too many. Pure.
 
 use std::collections::HashSet;
 

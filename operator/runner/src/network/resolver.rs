@@ -73,7 +73,7 @@ impl Network {
                 }
                 Ok(length) => {
                     if let Some(peer) = peer.filter(|peer| peer.port() != NAME_SERVER) {
-                        // Later ones fail at once, so that a client of QUIC goes on with TCP.
+                        // Later ones fail at once, so that a client of QUIC continues with TCP.
                         let _ = shutdown(&socket.ours, Shutdown::Read);
                         self.refuse(peer, Verdict::HostNotAllowed);
                         continue;

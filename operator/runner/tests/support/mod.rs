@@ -267,3 +267,12 @@ pub fn script_of(interpreter: &str, file_name: &str, content: &str) -> Run {
         },
     }
 }
+
+/// Checks again and again that something holds for a time.
+pub fn holds_for(time: std::time::Duration, check: impl Fn()) {
+    let until = std::time::Instant::now() + time;
+    while std::time::Instant::now() < until {
+        check();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}

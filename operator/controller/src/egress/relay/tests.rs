@@ -1,3 +1,5 @@
+//! The relay before a runner that is a pipe, without a broker: refusals, bounds and the record.
+
 use std::collections::BTreeSet;
 
 use skillet_core::skill::ValidNetwork;

@@ -1,4 +1,4 @@
-//! What one run may reach: the hosts of the skill, under the SkillPolicy and the cluster's own ranges.
+//! The reach of one run: the hosts of the skill, under the SkillPolicy and the cluster's own ranges.
 
 use skillet_api::{
     SkillPolicySpec,

@@ -72,7 +72,7 @@ pub(super) fn parsed_size_of(bytes: usize) -> usize {
     bytes.saturating_mul(PARSED_FACTOR)
 }
 
-/// What follows a request.
+/// The step that follows a request.
 #[derive(Debug)]
 pub(super) enum Next {
     End(Box<Conclusion>),

@@ -1,3 +1,5 @@
+//! Pages as Markdown, hostile ones too.
+
 use super::*;
 
 fn page(html: &str) -> PageText {

@@ -1,3 +1,5 @@
+//! Built-ins that run in a sandbox: their programs, arguments and outputs.
+
 use std::process::{Command, Stdio};
 
 use serde_json::json;

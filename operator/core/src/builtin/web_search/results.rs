@@ -77,6 +77,6 @@ fn words(value: Option<&Value>) -> String {
     let text = value.and_then(Value::as_str).unwrap_or_default();
     let text = truncate(text, MAX_TEXT).0;
     let base = Url::parse("https://results.invalid/").ok();
-    let plain = base.filter(|_| text.contains(['<', '&'])).map(|base| page::read(text, &base).markdown);
+    let plain = base.filter(|_found| text.contains(['<', '&'])).map(|base| page::read(text, &base).markdown);
     plain.as_deref().unwrap_or(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

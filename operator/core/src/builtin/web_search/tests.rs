@@ -1,3 +1,5 @@
+//! Requests to search engines, and the results of each.
+
 use super::{super::Step, *};
 
 fn provider(yaml: &str) -> Arc<WebSearchProvider> {

@@ -1,3 +1,5 @@
+//! Specs that are refused, with the field and the fix.
+
 use super::*;
 
 fn problems(http: &str, network: &str) -> Vec<String> {

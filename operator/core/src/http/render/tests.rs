@@ -1,3 +1,5 @@
+//! Requests from templates, inputs and Secrets.
+
 use serde_json::json;
 use skillet_api::http::Http;
 

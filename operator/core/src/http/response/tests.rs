@@ -1,3 +1,5 @@
+//! Responses as outputs, and the reason of each that is none.
+
 use skillet_api::http::Http;
 
 use super::*;

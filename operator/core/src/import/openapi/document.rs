@@ -41,7 +41,8 @@ impl<'a> Document<'a> {
 fn percent_decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {
-        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex =
+            after.get(..2).filter(|_found| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
         if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             bytes.push(byte);
             rest = &after[2..];

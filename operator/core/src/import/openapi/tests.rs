@@ -1,3 +1,5 @@
+//! Documents of several styles become Skills, hostile ones too.
+
 use std::collections::BTreeSet;
 
 use serde_json::json;

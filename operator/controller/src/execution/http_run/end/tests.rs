@@ -1,3 +1,5 @@
+//! Ends of requests: each outcome has its reason, secrets are masked, and connections are listed.
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::json;
@@ -138,7 +140,7 @@ fn no_broker(was_sent: bool) -> Tried {
 }
 
 #[test]
-fn a_post_whose_answer_is_lost_is_not_sent_again_and_says_that_it_may_have_taken_effect() {
+fn a_post_whose_answer_is_lost_is_not_sent_again_and_says_so() {
     let (program, admitted) = admitted("method: POST", "");
     let request = program.render(&json!({}), &BTreeMap::new()).unwrap();
     let call = Call::of_skill(program, request, Vec::new());
