@@ -70,11 +70,12 @@ async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_serv
 
     for content in [
         json!({ "instructions": { "body": "Read." } }),
+        json!({ "network": { "hosts": [{ "name": "a.dev" }] } }),
         json!({ "files": [{ "path": "a", "content": "x" }] }),
     ] {
         let change = json!({ "spec": content });
         let refused = api.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap_err();
-        let rule = "this version is sealed; raise spec.version to change instructions or files";
+        let rule = "this version is sealed; raise spec.version to change instructions, files or network";
         assert!(refused.to_string().contains(rule), "{change}: {refused}");
     }
 
