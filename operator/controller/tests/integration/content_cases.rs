@@ -3,6 +3,7 @@
 use crate::{
     cases::{Case, breaks, long, many},
     mcp_server_cases::mcp_server_cases,
+    network_cases::network_cases,
 };
 
 const PATH_RULE: &str =
@@ -16,7 +17,6 @@ pub fn content_cases() -> Vec<Case> {
             "spec rule: a skill needs run (a program), instructions (a text for models), or both",
             "run: null",
         ),
-        breaks("spec.run rule: run needs exactly one handler: sandbox", "run: {sandbox: null}"),
     ];
     cases.extend(program_cases());
     cases.extend(file_cases());
@@ -27,6 +27,7 @@ pub fn content_cases() -> Vec<Case> {
     cases.extend(trigger_cases());
     cases.extend(bundle_cases());
     cases.extend(mcp_server_cases());
+    cases.extend(network_cases());
     cases
 }
 

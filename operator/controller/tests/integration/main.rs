@@ -22,6 +22,8 @@ mod idempotence;
 mod leadership;
 mod legacy_objects;
 mod mcp_server_cases;
+mod network_cases;
+mod network_policy_cases;
 mod objects;
 mod oci_sources;
 mod operator;

@@ -8,6 +8,7 @@ use crate::{
     cases::{Case, assert_complete, breaks, long, many, with},
     chart,
     eventually::{LIMIT, eventually},
+    network_policy_cases::network_policy_cases,
     requests::create,
     server::rules_admin,
 };
@@ -140,6 +141,7 @@ fn cases() -> Vec<Case> {
         breaks("spec.versionHistory maximum", "versionHistory: 1001"),
     ];
     cases.extend(gateway_cases());
+    cases.extend(network_policy_cases());
     cases.extend(limits!("defaults"));
     cases.extend(limits!("maximums"));
     cases
