@@ -76,9 +76,9 @@ fn namespace_cases() -> Vec<Case> {
             bound("namespaces[].namespaces[] rule: write the name of a namespace: a-z, 0-9 and -"),
             names("['*']"),
         ),
-        breaks(bound("namespaces[].hosts required"), one("namespaces: [n]")),
+        breaks(bound("namespaces[].hosts required"), one("namespaces: [ns]")),
     ];
-    let hosts = |list: &str| one(&format!("namespaces: [n], hosts: {list}"));
+    let hosts = |list: &str| one(&format!("namespaces: [ns], hosts: {list}"));
     cases.extend(host_cases("namespaces[].hosts", 64, hosts));
     cases
 }
@@ -136,8 +136,8 @@ fn search_cases() -> Vec<Case> {
         breaks("spec.webSearch.keySecret.name required", secret("key: k")),
         breaks("spec.webSearch.keySecret.name minLength", secret("name: ''")),
         breaks("spec.webSearch.keySecret.name maxLength", secret(&format!("name: {}", long(254)))),
-        breaks("spec.webSearch.keySecret.key minLength", secret("name: n, key: ''")),
-        breaks("spec.webSearch.keySecret.key maxLength", secret(&format!("name: n, key: {}", long(254)))),
+        breaks("spec.webSearch.keySecret.key minLength", secret("name: s, key: ''")),
+        breaks("spec.webSearch.keySecret.key maxLength", secret(&format!("name: s, key: {}", long(254)))),
         breaks("spec.webSearch.keyHeader minLength", with("keyHeader: ''")),
         breaks("spec.webSearch.keyHeader maxLength", with(&format!("keyHeader: {}", long(129)))),
         breaks("spec.webSearch.keyHeader pattern", with("keyHeader: 'X Key'")),

@@ -18,7 +18,8 @@ const NAME_RULE: &str = "metadata.name must be at most 63 characters of a-z, 0-9
 /// Broken by `sealing`, since it takes the operator's status.
 const SEALED_RULE: &str =
     "this version is sealed; raise spec.version to change description, tool, run or limits";
-const SEALED_TEXT_RULE: &str = "this version is sealed; raise spec.version to change instructions, files or network";
+const SEALED_TEXT_RULE: &str =
+    "this version is sealed; raise spec.version to change instructions, files or network";
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Runs a program and prints how it ended. Arguments: time limit in ms, most bytes of the printed JSON, program, its arguments.
 limit_ms=$1 most=$2
 shift 2
