@@ -234,20 +234,16 @@ fn check_limits(http: &Http, problems: &mut Problems) {
     for (place, secret) in http.secrets.iter().enumerate() {
         let is_legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
         let name = &secret.name;
-        if name.is_empty() || name.len() > 128 || !name.bytes().all(is_legal) {
+        let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if !starts_well || name.len() > 128 || !name.bytes().all(is_legal) {
             problems.add(
                 &format!("secrets[{place}].name"),
-                "must be letters, digits, _, . and -, as in {{SECRETS.NAME}}",
+                "must be letters, digits, _, . and -, with a letter or _ first, as in {{SECRETS.NAME}}",
             );
         }
         if !names.insert(name) {
             problems
                 .add(&format!("secrets[{place}].name"), format!("{name} is named twice; keep one of them"));
-        }
-        for (field, text) in [("secret", &secret.secret), ("key", &secret.key)] {
-            if text.is_empty() {
-                problems.add(&format!("secrets[{place}].{field}"), "must not be empty");
-            }
         }
     }
 }

@@ -2,7 +2,12 @@
 
 use skillet_api::http::Http;
 
-use super::{Handler, ValidContent, field_error::FieldErrors, limits::HTTP_TIMEOUT};
+use super::{
+    Handler, ValidContent,
+    field_error::FieldErrors,
+    limits::HTTP_TIMEOUT,
+    sandbox_spec::{check_object_key, check_object_name},
+};
 use crate::{content::Content, http::HttpProgram};
 
 /// Returns `None` only if it added an error.
@@ -12,6 +17,7 @@ pub(super) fn read(http: &Http, content: Content<'_>, errors: &mut FieldErrors) 
         return None;
     }
     errors.at_most("spec.run.http.url", &http.url, 4096);
+    check_bounds(http, errors);
     match HttpProgram::read(http, content.network) {
         Ok(program) => Some(program),
         Err(problems) => {
@@ -20,6 +26,25 @@ pub(super) fn read(http: &Http, content: Content<'_>, errors: &mut FieldErrors) 
             }
             None
         }
+    }
+}
+
+/// Checks what the CRD bounds beside the URL.
+fn check_bounds(http: &Http, errors: &mut FieldErrors) {
+    let texts = [
+        ("headers", &http.headers, 8192),
+        ("query", &http.query, 4096),
+        ("responseMapping", &http.response_mapping, 512),
+    ];
+    for (list, texts, limit) in texts {
+        for (name, text) in texts {
+            errors.at_most(format_args!("spec.run.http.{list}[{name:?}]"), text, limit);
+        }
+    }
+    for (place, secret) in http.secrets.iter().enumerate() {
+        let field = format!("spec.run.http.secrets[{place}]");
+        check_object_name("Secret", &format!("{field}.secret"), &secret.secret, errors);
+        check_object_key("Secret", &format!("{field}.key"), &secret.key, errors);
     }
 }
 
@@ -88,5 +113,24 @@ mod tests {
             r#"spec.run.http.responseMapping["o"]"#,
         ];
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn texts_and_secrets_are_bounded_as_in_the_definition() {
+        let long = "x".repeat(9000);
+        for (field, http) in [
+            ("headers[\"a\"]", format!("headers: {{a: {long}}}")),
+            ("query[\"a\"]", format!("query: {{a: {long}}}")),
+            ("responseMapping[\"a\"]", format!("responseMapping: {{a: {long}}}")),
+            ("secrets[0].secret", "secrets: [{name: a, secret: 'A B', key: k}]".to_owned()),
+            ("secrets[0].key", "secrets: [{name: a, secret: s, key: 'a/b'}]".to_owned()),
+            ("secrets[0].name", "secrets: [{name: 1a, secret: s, key: k}]".to_owned()),
+        ] {
+            let spec = spec(&format!("run: {{http: {{url: 'https://a.b/', {http}}}}}"));
+            let errors = validate_content(&spec, &SkillPolicySpec::default()).unwrap_err();
+            let fields: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let expected = format!("spec.run.http.{field}: ");
+            assert!(fields.iter().any(|error| error.starts_with(&expected)), "{field}: {fields:?}");
+        }
     }
 }
