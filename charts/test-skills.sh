@@ -10,26 +10,11 @@ CHARTS="$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)"
 REPOSITORY="$(dirname -- "$CHARTS")"
 CHART="$CHARTS/skillet-skills"
 GOLDEN="$CHART/tests/golden"
-FAILED=0
 UPDATE=no
-
-fail() {
-  printf 'skills: FAILED %s\n' "$*" >&2
-  FAILED=$((FAILED + 1))
-}
-die() {
-  printf 'skills: error: %s\n' "$*" >&2
-  exit 1
-}
-
-# The user's own helm, or the one that the local cluster is built with.
-find_helm() {
-  command -v helm >/dev/null && return
-  local environment
-  environment="$("$REPOSITORY/e2e/cluster/cluster.sh" env 2>/dev/null | grep '^export PATH=' || true)"
-  eval "$environment"
-  command -v helm >/dev/null || die "helm is missing: install it, or build it with 'e2e/cluster/cluster.sh build'"
-}
+SUBJECT=skills
+readonly SUBJECT REPOSITORY
+# shellcheck source=lib/checks.sh
+source "$CHARTS/lib/checks.sh"
 
 render() { helm template skills "$CHART" --namespace team-a "$@"; }
 # Helm prints no notes of a rendering: they are taken as one more template.

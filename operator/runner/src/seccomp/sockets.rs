@@ -1,7 +1,7 @@
 //! The part of the filter for programs with named egress: calls of sockets that the runner answers.
 //!
 //! The filter makes no inet socket possible: `socket` is answered by the runner, which gives one end of a local pair.
-//! What a filter can answer alone, it answers: most clients end if an option of TCP cannot be set.
+//! The filter itself answers options of TCP: most clients end if one cannot be set.
 
 use super::{ALLOW, Filter, When, errno};
 
