@@ -5,12 +5,7 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    error::Error,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{error::Error, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
@@ -26,13 +21,11 @@ use tokio::{
     io::AsyncWriteExt as _,
     time::{error::Elapsed, timeout},
 };
-use tokio_rustls::rustls::ClientConfig;
 
-use self::connector::Connector;
+pub use self::connector::{ClientIdentity, Connector};
 pub use self::link::{RunLink, RunReceiver, RunSender};
 use crate::{
-    limits::lock,
-    mounted::{self, LOOK_EVERY, Mounted, TlsError},
+    mounted::{LOOK_EVERY, TlsError},
     policy::RunPolicy,
     request::{EgressRequest, EgressResponse, MAX_REQUEST_BYTES},
     wire::{BROKER_NAME, MAX_POLICY_BYTES, REQUESTS_PATH, RUNS_PATH, UPGRADE, encode_policy},
@@ -103,8 +96,7 @@ impl BrokerError {
 #[derive(Clone)]
 pub struct BrokerClient {
     settings: Arc<BrokerSettings>,
-    every: Duration,
-    tls: Arc<Mutex<Option<Arc<Mounted<ClientConfig>>>>>,
+    identity: ClientIdentity,
     http: Client<Connector, Full<Bytes>>,
 }
 
@@ -115,14 +107,14 @@ impl BrokerClient {
     }
 
     pub(crate) fn renewed_every(every: Duration, settings: BrokerSettings) -> Self {
-        let tls = Arc::default();
-        let connector = Connector::new(settings.address.clone(), Arc::clone(&tls));
+        let identity = ClientIdentity::renewed_every(every, settings.tls_folder.clone());
+        let connector = Connector::new(&settings.address, BROKER_NAME, identity.clone());
         let http = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_LIMIT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .pool_timer(TokioTimer::new())
             .build(connector);
-        Self { settings: Arc::new(settings), every, tls, http }
+        Self { settings: Arc::new(settings), identity, http }
     }
 
     /// Sends one HTTP request of a skill. The request ends when the future is dropped.
@@ -182,17 +174,10 @@ impl BrokerClient {
         })
     }
 
-    /// Reads the certificates once; [`Mounted`] takes them again when they change.
     fn load_certificates(&self) -> Result<(), BrokerError> {
-        let mut tls = lock(&self.tls);
-        if tls.is_none() {
-            let read = mounted::client(&self.settings.tls_folder, self.every);
-            let address = || self.settings.address.clone();
-            *tls = Some(Arc::new(
-                read.map_err(|source| BrokerError::Tls { address: address(), source: Box::new(source) })?,
-            ));
-        }
-        Ok(())
+        let address = || self.settings.address.clone();
+        let loaded = self.identity.load();
+        loaded.map_err(|source| BrokerError::Tls { address: address(), source: Box::new(source) })
     }
 
     async fn refused(&self, response: Response<Incoming>) -> BrokerError {

@@ -15,7 +15,7 @@ const PROBES: u32 = 3;
 const UNACKNOWLEDGED_MILLIS: u32 = 30_000;
 
 /// Sets the probes of a connection.
-pub(crate) fn set(stream: &TcpStream) -> io::Result<()> {
+pub fn set(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, IDLE)?;
     sockopt::set_tcp_keepintvl(stream, INTERVAL)?;

@@ -8,10 +8,10 @@ mod dialer;
 mod frames;
 mod fronting;
 mod http_request;
-mod keepalive;
+pub mod keepalive;
 mod limits;
 mod metrics;
-mod mounted;
+pub mod mounted;
 pub mod policy;
 mod request;
 mod resolver;
@@ -19,7 +19,9 @@ mod run_link;
 mod server;
 mod wire;
 
-pub use client::{BrokerClient, BrokerError, BrokerSettings, RunLink, RunReceiver, RunSender};
+pub use client::{
+    BrokerClient, BrokerError, BrokerSettings, ClientIdentity, Connector, RunLink, RunReceiver, RunSender,
+};
 pub use dialer::{Connect, SystemConnect};
 pub use limits::LimitSettings;
 pub use metrics::Metrics;

@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use crate::limits::lock;
 
 /// Interval between looks at the files.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(10);
+pub const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Error)]
 pub enum TlsError {
@@ -46,7 +46,7 @@ pub enum TlsError {
 type Build<T> = Box<dyn Fn(&[MountedFile]) -> Result<T, TlsError> + Send + Sync>;
 
 /// A value made of files.
-pub(crate) struct Mounted<T> {
+pub struct Mounted<T> {
     paths: Vec<PathBuf>,
     build: Build<T>,
     every: Duration,
@@ -61,7 +61,7 @@ struct State<T> {
 
 /// A file's path and bytes.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct MountedFile {
+pub struct MountedFile {
     path: PathBuf,
     bytes: Vec<u8>,
 }
@@ -75,7 +75,7 @@ impl<T> Mounted<T> {
     }
 
     /// Returns the value of the files as they are now. Files that cannot be used leave the last value in place.
-    pub(crate) fn current(&self) -> Arc<T> {
+    pub fn current(&self) -> Arc<T> {
         let mut state = lock(&self.state);
         if state.looked.elapsed() >= self.every {
             state.looked = Instant::now();
@@ -101,18 +101,18 @@ impl<T> Mounted<T> {
     }
 }
 
-/// TLS of the broker: only clients of the authority in the folder.
-pub(crate) fn server(folder: &Path, every: Duration) -> Result<Mounted<ServerConfig>, TlsError> {
+/// TLS of a server: only clients of the authority in the folder.
+pub fn server(folder: &Path, every: Duration) -> Result<Mounted<ServerConfig>, TlsError> {
     Mounted::new(identity_paths(folder), every, Box::new(server_config))
 }
 
-/// TLS of the operator: only a broker of the authority in the folder.
-pub(crate) fn client(folder: &Path, every: Duration) -> Result<Mounted<ClientConfig>, TlsError> {
+/// TLS of a client: only a server of the authority in the folder.
+pub fn client(folder: &Path, every: Duration) -> Result<Mounted<ClientConfig>, TlsError> {
     Mounted::new(identity_paths(folder), every, Box::new(client_config))
 }
 
 /// TLS to the hosts of skills: the public authorities, and those of a bundle.
-pub(crate) fn hosts(bundle: Option<&Path>, every: Duration) -> Result<Mounted<ClientConfig>, TlsError> {
+pub fn hosts(bundle: Option<&Path>, every: Duration) -> Result<Mounted<ClientConfig>, TlsError> {
     Mounted::new(bundle.map(Path::to_owned).into_iter().collect(), every, Box::new(hosts_config))
 }
 

@@ -1,10 +1,12 @@
-//! Connections of the client to the broker: TCP and mutual TLS, to one address whatever the URL says.
+//! Connections of a client to a server of Skillet: TCP and mutual TLS, to one address whatever the URL says.
 
 use std::{
     io,
+    path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
@@ -20,26 +22,57 @@ use tokio_rustls::{TlsConnector, client::TlsStream, rustls::ClientConfig};
 use tower::Service;
 
 use super::CONNECT_LIMIT;
-use crate::{keepalive, limits::lock, mounted::Mounted, wire::BROKER_NAME};
+use crate::{
+    keepalive,
+    limits::lock,
+    mounted::{self, LOOK_EVERY, Mounted, TlsError},
+};
 
-type Certificates = Arc<Mutex<Option<Arc<Mounted<ClientConfig>>>>>;
-
+/// Certificate of a client, from a folder with `tls.crt`, `tls.key` and `ca.crt`. Clones share it.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub struct ClientIdentity {
+    folder: Arc<PathBuf>,
+    every: Duration,
+    tls: Arc<Mutex<Option<Arc<Mounted<ClientConfig>>>>>,
+}
+
+impl ClientIdentity {
+    pub fn new(folder: PathBuf) -> Self {
+        Self::renewed_every(LOOK_EVERY, folder)
+    }
+
+    pub(crate) fn renewed_every(every: Duration, folder: PathBuf) -> Self {
+        Self { folder: Arc::new(folder), every, tls: Arc::default() }
+    }
+
+    /// Reads the certificates once; [`Mounted`] takes them again when they change.
+    pub fn load(&self) -> Result<(), TlsError> {
+        let mut tls = lock(&self.tls);
+        if tls.is_none() {
+            *tls = Some(Arc::new(mounted::client(&self.folder, self.every)?));
+        }
+        Ok(())
+    }
+}
+
+/// Connects to one server, which proves the name of its certificate. The identity is loaded before.
+#[derive(Clone)]
+pub struct Connector {
     address: Arc<str>,
-    tls: Certificates,
+    name: &'static str,
+    identity: ClientIdentity,
 }
 
 impl Connector {
-    pub(super) fn new(address: String, tls: Certificates) -> Self {
-        Self { address: address.into(), tls }
+    pub fn new(address: &str, name: &'static str, identity: ClientIdentity) -> Self {
+        Self { address: address.into(), name, identity }
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = BrokerStream;
+    type Response = PeerStream;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<BrokerStream>>;
+    type Future = BoxFuture<'static, io::Result<PeerStream>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -47,10 +80,11 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         let address = Arc::clone(&self.address);
-        let tls = lock(&self.tls).clone();
+        let tls = lock(&self.identity.tls).clone();
+        let name = self.name;
         Box::pin(async move {
             let tls = tls.ok_or_else(|| io::Error::other("the certificates are not read yet"))?;
-            let name = ServerName::try_from(BROKER_NAME).map_err(io::Error::other)?;
+            let name = ServerName::try_from(name).map_err(io::Error::other)?;
             let connect = async {
                 let stream = TcpStream::connect(&*address).await?;
                 stream.set_nodelay(true)?;
@@ -58,23 +92,23 @@ impl Service<Uri> for Connector {
                 TlsConnector::from(tls.current()).connect(name, stream).await
             };
             match timeout(CONNECT_LIMIT, connect).await {
-                Ok(stream) => Ok(BrokerStream(TokioIo::new(stream?))),
+                Ok(stream) => Ok(PeerStream(TokioIo::new(stream?))),
                 Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time")),
             }
         })
     }
 }
 
-/// A connection to the broker.
-pub(super) struct BrokerStream(TokioIo<TlsStream<TcpStream>>);
+/// A connection to the server.
+pub struct PeerStream(TokioIo<TlsStream<TcpStream>>);
 
-impl Connection for BrokerStream {
+impl Connection for PeerStream {
     fn connected(&self) -> Connected {
         Connected::new()
     }
 }
 
-impl Read for BrokerStream {
+impl Read for PeerStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -84,7 +118,7 @@ impl Read for BrokerStream {
     }
 }
 
-impl Write for BrokerStream {
+impl Write for PeerStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }

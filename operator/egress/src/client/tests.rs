@@ -4,6 +4,7 @@ use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
+use crate::mounted;
 use crate::testing::{Authority, read_request};
 
 /// Sends a request to a broker that gives this answer, and returns the error.
