@@ -10,6 +10,10 @@ use crate::{duration::SkillDuration, gateway::KeySecret, schema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Builtin {
+    /// The content of a file in the caller's workspace.
+    FileRead,
+    /// A file of the caller's workspace, written or added to.
+    FileWrite,
     /// One HTTP request to a public host.
     HttpRequest,
     /// The text, title and links of a page.
@@ -20,21 +24,34 @@ pub enum Builtin {
     EvalCode,
     /// A program of the runtime `shell` in a sandbox.
     ExecuteCommand,
+    /// A browser without a window in a sandbox.
+    Browser,
 }
 
 impl Builtin {
     /// Every built-in, in the order of the reference page.
-    pub const ALL: [Self; 5] =
-        [Self::HttpRequest, Self::WebFetch, Self::WebSearch, Self::EvalCode, Self::ExecuteCommand];
+    pub const ALL: [Self; 8] = [
+        Self::FileRead,
+        Self::FileWrite,
+        Self::HttpRequest,
+        Self::WebSearch,
+        Self::WebFetch,
+        Self::EvalCode,
+        Self::ExecuteCommand,
+        Self::Browser,
+    ];
 
     /// Returns the word that users write.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::FileRead => "file_read",
+            Self::FileWrite => "file_write",
             Self::HttpRequest => "http_request",
             Self::WebFetch => "web_fetch",
             Self::WebSearch => "web_search",
             Self::EvalCode => "eval_code",
             Self::ExecuteCommand => "execute_command",
+            Self::Browser => "browser",
         }
     }
 }

@@ -101,6 +101,7 @@ async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
         Handler::Sandbox(program) => run_in_sandbox(ctx, assignment, program).await,
         Handler::Http(program) => http_run::run(ctx, assignment, RequestProgram::Http(program)).await,
         Handler::Builtin(program) => http_run::run(ctx, assignment, RequestProgram::Builtin(program)).await,
+        Handler::File(_) => RunEnd::Finished,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod error;
+mod file;
 mod headers;
 mod http_request;
 mod interface;
@@ -14,6 +15,7 @@ mod sandbox;
 mod url_guard;
 mod web_fetch;
 mod web_search;
+mod workspace_path;
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,11 +30,13 @@ use self::web_search::host;
 pub use self::{
     arguments::{command_args, positive_int},
     error::{BuiltinError, Code},
+    file::{Encoding, FileCall, FileMode, FileProgram, MAX_FILE_BYTES, written},
     headers::filter as filter_headers,
     interface::{description, input_schema},
     public_address::is_public_address,
     sandbox::{SandboxCall, sandbox_call, sandbox_program},
     url_guard::{UrlRefusal, check_url},
+    workspace_path::{PathRefusal, WorkspacePath},
 };
 use crate::http::{RenderedRequest, ResponseError};
 

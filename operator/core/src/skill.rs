@@ -262,6 +262,10 @@ fn read_content(
     let network = network::read(content.network, errors);
     let network = match &handler {
         Some(Handler::Builtin(program)) => builtin::network(program, network, errors),
+        Some(Handler::File(_)) => {
+            builtin::check_no_network(network.as_ref(), errors);
+            None
+        }
         Some(Handler::Sandbox(_) | Handler::Http(_)) | None => network,
     };
     let limits = limits::read(content.limits, policy, errors);

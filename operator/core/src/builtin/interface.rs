@@ -24,6 +24,10 @@ pub fn input_schema<'a>(tool: Option<&'a Tool>, run: Option<&Run>) -> Option<&'a
 
 const fn words(builtin: Builtin) -> &'static str {
     match builtin {
+        Builtin::FileRead => "Read a file of your workspace as text or base64.",
+        Builtin::FileWrite => {
+            "Write a text to a file of your workspace, which other calls can read. Folders are made as needed."
+        }
         Builtin::HttpRequest => {
             "Send one HTTP request to a public host and read its response. Redirects are not followed."
         }
@@ -33,18 +37,50 @@ const fn words(builtin: Builtin) -> &'static str {
             "Run a program of a POSIX system with text tools in a sandbox, without a shell, and return what it prints."
         }
         Builtin::WebSearch => "Search the web. Returns titles, URLs and short texts of the results.",
+        Builtin::Browser => {
+            "Open a page in a browser, act on it, and return its text. Screenshots go to your workspace."
+        }
     }
 }
 
 fn schema(builtin: Builtin) -> &'static Value {
     match builtin {
+        Builtin::FileRead => &FILE_READ,
+        Builtin::FileWrite => &FILE_WRITE,
         Builtin::HttpRequest => &HTTP_REQUEST,
         Builtin::WebFetch => &WEB_FETCH,
         Builtin::WebSearch => &WEB_SEARCH,
         Builtin::EvalCode => &EVAL_CODE,
         Builtin::ExecuteCommand => &EXECUTE_COMMAND,
+        Builtin::Browser => &BROWSER,
     }
 }
+
+static FILE_READ: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "required": ["path"],
+        "properties": {
+            "path": {"type": "string", "minLength": 1, "description": "Path in the workspace, such as reports/a.txt"},
+            "encoding": {"type": "string", "enum": ["utf8", "base64"], "description": "Form of the content. Default utf8"},
+        },
+    })
+});
+
+static FILE_WRITE: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "required": ["path", "content"],
+        "properties": {
+            "path": {"type": "string", "minLength": 1, "description": "Path in the workspace, such as reports/a.txt"},
+            "content": {"type": "string", "description": "The text"},
+            "append": {"type": "boolean", "description": "True adds to the file. Default false"},
+            "overwrite": {"type": "boolean", "description": "False fails if there is such a file. Default true"},
+        },
+    })
+});
+
+static BROWSER: LazyLock<Value> = LazyLock::new(|| json!({"type": "object", "required": ["actions"]}));
 
 static HTTP_REQUEST: LazyLock<Value> = LazyLock::new(|| {
     json!({
@@ -134,7 +170,10 @@ mod tests {
             assert!(schema.check(&json!({})).is_err(), "{builtin:?}");
             assert!(
                 schema
-                    .check(&json!({"url": "https://a.b", "query": "x", "code": "1", "command": "ls"}))
+                    .check(&json!({
+                        "url": "https://a.b", "query": "x", "code": "1", "command": "ls",
+                        "path": "a", "content": "", "actions": [],
+                    }))
                     .is_ok(),
                 "{builtin:?}"
             );

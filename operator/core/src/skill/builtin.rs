@@ -5,7 +5,7 @@ use std::sync::Arc;
 use skillet_api::{Reason, SkillPolicySpec, builtin::Builtin, network::Host, skill::Runtime};
 
 use super::{Handler, ValidNetwork, field_error::FieldErrors};
-use crate::builtin::{BuiltinProgram, sandbox_program, search_host};
+use crate::builtin::{BuiltinProgram, FileProgram, sandbox_program, search_host};
 
 const FIELD: &str = "spec.run.builtin";
 
@@ -19,11 +19,17 @@ pub(super) fn read(builtin: Builtin, policy: &SkillPolicySpec, errors: &mut Fiel
         return None;
     }
     match builtin {
+        Builtin::FileRead => Some(Handler::File(FileProgram::Read)),
+        Builtin::FileWrite => Some(Handler::File(FileProgram::Write)),
         Builtin::HttpRequest => Some(Handler::Builtin(BuiltinProgram::HttpRequest)),
         Builtin::WebFetch => Some(Handler::Builtin(BuiltinProgram::WebFetch)),
         Builtin::WebSearch => search(policy, errors).map(Handler::Builtin),
         Builtin::EvalCode => Some(sandbox_program(builtin, Runtime::Node).into()),
         Builtin::ExecuteCommand => Some(sandbox_program(builtin, Runtime::Shell).into()),
+        Builtin::Browser => {
+            errors.add(Reason::BuiltinDisabled, FIELD, "browser has no image in this version of Skillet");
+            None
+        }
     }
 }
 
@@ -60,6 +66,15 @@ pub(super) fn network(
     }
 }
 
+/// Refuses hosts beside a built-in that reaches none.
+pub(super) fn check_no_network(network: Option<&ValidNetwork>, errors: &mut FieldErrors) {
+    if network.is_some() {
+        let message =
+            "cannot stand beside run.builtin: file_read or file_write, which reach no host; remove it";
+        errors.spec("spec.network", message);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use skillet_api::SkillSpec;
@@ -90,6 +105,19 @@ mod tests {
         assert!(matches!(content.handler, Handler::Builtin(BuiltinProgram::HttpRequest)));
         assert!(content.input_schema.is_some());
         assert!(content.sandbox().is_none());
+    }
+
+    #[test]
+    fn a_file_of_the_workspace_needs_no_host() {
+        let policy = "{builtins: [file_read, file_write]}";
+        for (word, program) in [("file_read", FileProgram::Read), ("file_write", FileProgram::Write)] {
+            let content = validate(&format!("run: {{builtin: {word}}}"), policy).unwrap();
+            assert!(matches!(content.handler, Handler::File(found) if found == program), "{word}");
+            assert!(content.network.is_none() && content.sandbox().is_none() && content.secrets().is_empty());
+            let run = format!("run: {{builtin: {word}}}, network: {{hosts: [{{name: a.example}}]}}");
+            let refused = "SpecInvalid spec.network: cannot stand beside run.builtin: file_read or file_write, which reach no host; remove it";
+            assert_eq!(validate(&run, policy).unwrap_err(), refused);
+        }
     }
 
     #[test]

@@ -9,7 +9,11 @@ use skillet_api::{
 use skillet_instructions::inputs::Input;
 
 use super::{BundleImage, ValidLimits, ValidNetwork};
-use crate::{builtin::BuiltinProgram, http::HttpProgram, schema::Schema};
+use crate::{
+    builtin::{BuiltinProgram, FileProgram},
+    http::HttpProgram,
+    schema::Schema,
+};
 
 /// Content that was validated; builders check nothing again.
 #[derive(Clone, Debug)]
@@ -31,6 +35,8 @@ pub enum Handler {
     Http(Arc<HttpProgram>),
     /// As the request of a program of Skillet itself, which the broker sends, too.
     Builtin(BuiltinProgram),
+    /// As one read or write of the caller's workspace.
+    File(FileProgram),
 }
 
 /// A program, and all of its sandbox that the skill decides.
@@ -52,7 +58,7 @@ impl ValidContent {
     pub fn sandbox(&self) -> Option<&Arc<SandboxProgram>> {
         match &self.handler {
             Handler::Sandbox(program) => Some(program),
-            Handler::Http(_) | Handler::Builtin(_) => None,
+            Handler::Http(_) | Handler::Builtin(_) | Handler::File(_) => None,
         }
     }
 
@@ -62,7 +68,7 @@ impl ValidContent {
             Handler::Sandbox(program) => program.secret_env.clone(),
             Handler::Http(program) => program.secrets(),
             // The key of a search engine is the platform's.
-            Handler::Builtin(_) => Vec::new(),
+            Handler::Builtin(_) | Handler::File(_) => Vec::new(),
         }
     }
 }
