@@ -3,6 +3,7 @@
 //! The API server refuses an attach to a container that does not run yet, and closes that connection without saying so in
 //! its response. Reused from the pool, the connection would fail the next request.
 
+mod connector;
 mod limits;
 mod metrics;
 mod page_size;
@@ -12,24 +13,38 @@ use std::{
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use http::{Request, Response, StatusCode, header::UPGRADE};
 use hyper_util::client::legacy::connect::capture_connection;
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder},
 };
-use tower::{Service, layer::layer_fn};
+use tower::{BoxError, Service, layer::layer_fn};
 
 pub use self::metrics::ApiMetrics;
 use self::{limits::LimitRequests, page_size::AdaptPageSize};
 
 /// Returns a client for the cluster that `config` names, whose requests `metrics` counts.
 pub fn connect(config: Config, metrics: &ApiMetrics) -> Result<Client, kube::Error> {
+    match connector::builder(&config)? {
+        Some(builder) => Ok(build(builder, metrics)),
+        None => Ok(build(ClientBuilder::try_from(config)?, metrics)),
+    }
+}
+
+fn build<S, B>(builder: ClientBuilder<S>, metrics: &ApiMetrics) -> Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
     let drop_refused = layer_fn(|service| DropRefusedUpgrades { service });
     let limit = layer_fn(|service| LimitRequests::new(service, metrics.clone()));
     let adapt_pages = layer_fn(AdaptPageSize::new);
-    let client = ClientBuilder::try_from(config)?;
-    Ok(client.with_layer(&drop_refused).with_layer(&adapt_pages).with_layer(&limit).build())
+    builder.with_layer(&drop_refused).with_layer(&adapt_pages).with_layer(&limit).build()
 }
 
 /// Keeps the connection of a refused upgrade out of the pool.

@@ -138,7 +138,7 @@ struct Runner {
 impl Runner {
     async fn send(&self, response: NetworkResponse) -> Result<(), StreamEnd> {
         lock(&self.record).on_response(&response, Timestamp::now());
-        self.sender.send(&OperatorMessage::Network(response)).await
+        self.sender.push(&OperatorMessage::Network(response)).await
     }
 
     async fn refuse(&self, channel: Channel, verdict: Verdict) -> Result<(), StreamEnd> {

@@ -5,29 +5,41 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api,
-    api::{AttachParams, AttachedProcess},
+use futures::{
+    Sink, SinkExt as _, StreamExt as _,
+    stream::{BoxStream, iter},
 };
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, api::AttachParams, core::Request};
 use skillet_protocol::{
     Hello, MessageError, OperatorMessage, Ready, RunnerMessage, StreamError, StreamReader,
 };
 use thiserror::Error;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncWrite},
     sync::{mpsc, oneshot},
     task::JoinHandle,
     time::timeout,
 };
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{Bytes, Error as SocketError, Message},
+};
 
 use super::manifest::CONTAINER;
 
-/// Buffer between the websocket and us; a frame of output is at most 64 KiB.
-const BUFFER_BYTES: usize = 128 * 1024;
 /// A runner answers Hello in about a millisecond once it has tested itself, for which it has five seconds. One that takes
 /// longer never answers.
 const READY_LIMIT: Duration = Duration::from_secs(8);
+/// First byte of each message: the stream of the container that the rest belongs to.
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+/// First byte of the message that says how the attach ended.
+const STATUS: u8 = 3;
+/// Most bytes of frames in one message. API server and kubelet copy 32 KiB at a time.
+const MESSAGE_BYTES: usize = 64 * 1024;
+/// Time without a frame after which a ping shows that the connection is in use.
+const PING_AFTER: Duration = Duration::from_secs(60);
 
 /// The error that ends a stream.
 #[derive(Debug, Error)]
@@ -35,9 +47,9 @@ pub(crate) enum StreamEnd {
     #[error("the stream ended early")]
     Closed,
     #[error("the stream could not be read")]
-    Read(#[source] std::io::Error),
+    Read(#[source] Box<SocketError>),
     #[error("the stream could not be written")]
-    Write(#[source] std::io::Error),
+    Write(#[source] Box<SocketError>),
     #[error("the stream is not what a runner sends")]
     Protocol(#[from] StreamError),
     #[error("a frame could not be written")]
@@ -54,18 +66,15 @@ pub(crate) enum StreamEnd {
 
 /// The attach connection to one runner.
 pub(crate) struct RunnerStream {
-    // Dropping it ends the connection.
-    _process: AttachedProcess,
     sender: RunnerSender,
-    // The pipe behind standard input does not say that its reader is gone: a frame would wait in it forever.
+    // A server that is gone without a word takes no frame and refuses none: one would wait forever.
     _writer: AbortOnDrop,
-    stdout: Box<dyn AsyncRead + Send + Unpin>,
+    messages: BoxStream<'static, Result<Message, SocketError>>,
     reader: StreamReader,
-    buffer: Vec<u8>,
 }
 
 /// Frames that wait for the stream, of all who send.
-const WAITING_FRAMES: usize = 4;
+const WAITING_FRAMES: usize = 8;
 
 /// The way down to one runner. A task writes each frame whole, also if its sender is dropped.
 #[derive(Clone)]
@@ -82,40 +91,93 @@ impl Drop for AbortOnDrop {
 
 struct Outgoing {
     bytes: Vec<u8>,
-    written: oneshot::Sender<std::io::Result<()>>,
+    /// Takes the result, if somebody waits for it.
+    written: Option<oneshot::Sender<Result<(), SocketError>>>,
 }
 
 impl RunnerSender {
     /// Starts the task, which ends with the second value.
-    pub(crate) fn start(stdin: impl AsyncWrite + Send + Unpin + 'static) -> (Self, AbortOnDrop) {
+    pub(crate) fn start(
+        socket: impl Sink<Message, Error = SocketError> + Send + Unpin + 'static,
+    ) -> (Self, AbortOnDrop) {
         let (sender, frames) = mpsc::channel(WAITING_FRAMES);
-        let task = tokio::spawn(write_frames(stdin, frames));
+        let task = tokio::spawn(write_frames(socket, frames));
         (Self(sender), AbortOnDrop(task))
     }
 
     /// Sends one frame, and waits until the stream has taken it.
     pub(crate) async fn send(&self, message: &OperatorMessage) -> Result<(), StreamEnd> {
         let (written, result) = oneshot::channel();
+        self.queue(message, Some(written)).await?;
+        result.await.map_err(|_| StreamEnd::Closed)?.map_err(|error| StreamEnd::Write(Box::new(error)))
+    }
+
+    /// Sends one frame, and waits only for its place in the queue, so that frames can share a message.
+    pub(crate) async fn push(&self, message: &OperatorMessage) -> Result<(), StreamEnd> {
+        self.queue(message, None).await
+    }
+
+    async fn queue(
+        &self,
+        message: &OperatorMessage,
+        written: Option<oneshot::Sender<Result<(), SocketError>>>,
+    ) -> Result<(), StreamEnd> {
         let frame = Outgoing { bytes: message.encode()?, written };
-        self.0.send(frame).await.map_err(|_| StreamEnd::Closed)?;
-        result.await.map_err(|_| StreamEnd::Closed)?.map_err(StreamEnd::Write)
+        self.0.send(frame).await.map_err(|_| StreamEnd::Closed)
     }
 }
 
 /// Ends with the last who may send, and with the first error.
-async fn write_frames(mut stdin: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<Outgoing>) {
-    while let Some(Outgoing { bytes, written }) = frames.recv().await {
-        let result = async {
-            stdin.write_all(&bytes).await?;
-            stdin.flush().await
+async fn write_frames(
+    mut socket: impl Sink<Message, Error = SocketError> + Unpin,
+    mut frames: mpsc::Receiver<Outgoing>,
+) {
+    let mut waiting = Vec::with_capacity(WAITING_FRAMES);
+    loop {
+        let result = match timeout(PING_AFTER, frames.recv_many(&mut waiting, WAITING_FRAMES)).await {
+            Ok(0) => return,
+            Ok(_) => {
+                let mut messages = iter(messages(&waiting)).map(Ok);
+                socket.send_all(&mut messages).await
+            }
+            Err(_) => socket.send(Message::Ping(Bytes::new())).await,
         };
-        let result = result.await;
-        let is_broken = result.is_err();
-        written.send(result).ok();
-        if is_broken {
+        let mut senders = waiting.drain(..).filter_map(|frame| frame.written);
+        if let Err(error) = result {
+            // The others learn that the stream is closed.
+            if let Some(first) = senders.next() {
+                first.send(Err(error)).ok();
+            }
             return;
         }
+        for written in senders {
+            written.send(Ok(())).ok();
+        }
     }
+}
+
+/// Packs frames into as few messages as their size allows. Each message costs API server and kubelet about as much as its
+/// bytes do.
+fn messages(frames: &[Outgoing]) -> Vec<Message> {
+    let mut messages = Vec::with_capacity(1);
+    let mut left: usize = frames.iter().map(|frame| frame.bytes.len()).sum();
+    let mut message = Vec::new();
+    for mut bytes in frames.iter().map(|frame| frame.bytes.as_slice()) {
+        while !bytes.is_empty() {
+            if message.is_empty() {
+                message = Vec::with_capacity(1 + left.min(MESSAGE_BYTES));
+                message.push(STDIN);
+            }
+            let (taken, rest) = bytes.split_at(bytes.len().min(1 + MESSAGE_BYTES - message.len()));
+            message.extend_from_slice(taken);
+            left -= taken.len();
+            bytes = rest;
+            if message.len() > MESSAGE_BYTES || left == 0 {
+                messages.push(Message::binary(std::mem::take(&mut message)));
+            }
+        }
+    }
+    messages
 }
 
 impl RunnerStream {
@@ -128,23 +190,13 @@ impl RunnerStream {
             stdout: true,
             stderr: false,
             tty: false,
-            max_stdin_buf_size: Some(BUFFER_BYTES),
-            max_stdout_buf_size: Some(BUFFER_BYTES),
             ..AttachParams::default()
         };
-        let mut process = pods.attach(pod, &params).await.map_err(|e| StreamEnd::Attach(Box::new(e)))?;
-        let (Some(stdin), Some(stdout)) = (process.stdin(), process.stdout()) else {
-            return Err(StreamEnd::Closed);
-        };
-        let (sender, writer) = RunnerSender::start(stdin);
-        let mut stream = Self {
-            _process: process,
-            sender,
-            _writer: writer,
-            stdout: Box::new(stdout),
-            reader: StreamReader::new(),
-            buffer: vec![0; BUFFER_BYTES],
-        };
+        let failed = |error| StreamEnd::Attach(Box::new(error));
+        let request = Request::new(pods.resource_url()).attach(pod, &params);
+        let request = request.map_err(|error| failed(kube::Error::BuildRequest(error)))?;
+        let connection = pods.clone().into_client().connect(request).await.map_err(failed)?;
+        let mut stream = Self::start(connection.into_stream());
         stream.send(&OperatorMessage::Hello(Hello { epoch })).await?;
         match timeout(READY_LIMIT, stream.next()).await {
             Err(_) => Err(StreamEnd::NoAnswer),
@@ -152,6 +204,15 @@ impl RunnerStream {
             Ok(Ok(_)) => Err(StreamEnd::NotReady),
             Ok(Err(end)) => Err(end),
         }
+    }
+
+    fn start<S>(socket: WebSocketStream<S>) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (socket, messages) = socket.split();
+        let (sender, writer) = RunnerSender::start(socket);
+        Self { sender, _writer: writer, messages: messages.boxed(), reader: StreamReader::new() }
     }
 
     /// Keeps the stream open until the run in the sandbox has ended, whichever operator started it.
@@ -175,11 +236,19 @@ impl RunnerStream {
             if let Some(message) = self.reader.next_message()? {
                 return Ok(message);
             }
-            let read = self.stdout.read(&mut self.buffer).await.map_err(StreamEnd::Read)?;
-            if read == 0 {
-                return Err(StreamEnd::Closed);
+            match self.messages.next().await {
+                Some(Ok(Message::Binary(bytes))) => match bytes.split_first() {
+                    Some((&STDOUT, bytes)) => self.reader.push(bytes),
+                    Some((&STATUS, _)) => return Err(StreamEnd::Closed),
+                    _ => {}
+                },
+                None | Some(Ok(Message::Close(_))) => return Err(StreamEnd::Closed),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(StreamEnd::Read(Box::new(error))),
             }
-            self.reader.push(&self.buffer[..read]);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

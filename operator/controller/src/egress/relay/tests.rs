@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use futures::StreamExt as _;
 use skillet_core::skill::ValidNetwork;
 use skillet_protocol::{Decoder, Direction};
-use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
+use tokio::io::{DuplexStream, duplex};
+use tokio_tungstenite::{WebSocketStream, tungstenite::protocol::Role};
 
 use super::*;
 use crate::{catalog::Catalog, egress::Egress, sandbox::AbortOnDrop};
@@ -12,14 +14,16 @@ use crate::{catalog::Catalog, egress::Egress, sandbox::AbortOnDrop};
 /// A relay without a broker, and what its runner gets.
 struct Without {
     relay: Relay,
-    down: DuplexStream,
+    down: WebSocketStream<DuplexStream>,
     decoder: Decoder,
     _writer: AbortOnDrop,
 }
 
 impl Without {
-    fn start(connections: u32) -> Self {
+    async fn start(connections: u32) -> Self {
         let (up, down) = duplex(1 << 20);
+        let up = WebSocketStream::from_raw_socket(up, Role::Client, None).await;
+        let down = WebSocketStream::from_raw_socket(down, Role::Server, None).await;
         let (sender, writer) = RunnerSender::start(up);
         let access = RunAccess {
             egress: Egress::default(),
@@ -38,13 +42,13 @@ impl Without {
     }
 
     async fn next(&mut self) -> NetworkResponse {
-        let mut buffer = [0; 4096];
         loop {
             if let Some(frame) = self.decoder.pop().unwrap() {
                 return NetworkResponse::decode(frame).unwrap();
             }
-            let read = self.down.read(&mut buffer).await.unwrap();
-            self.decoder.push(&buffer[..read]);
+            let message = self.down.next().await.unwrap().unwrap().into_data();
+            // The first byte names standard input.
+            self.decoder.push(&message[1..]);
         }
     }
 
@@ -62,7 +66,7 @@ impl Without {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_way_out_every_connection_is_refused_and_recorded() {
-    let mut run = Without::start(64);
+    let mut run = Without::start(64).await;
     for channel in 1..=20 {
         run.open(channel).unwrap();
     }
@@ -75,7 +79,7 @@ async fn without_a_way_out_every_connection_is_refused_and_recorded() {
 
 #[tokio::test]
 async fn a_flood_of_connections_is_refused_and_fills_no_memory() {
-    let run = Without::start(1);
+    let run = Without::start(1).await;
     // Nothing else works meanwhile: the task of the relay has no turn before the first await.
     for channel in 1..=100_000 {
         run.open(channel).unwrap();
@@ -88,7 +92,7 @@ async fn a_flood_of_connections_is_refused_and_fills_no_memory() {
 
 #[tokio::test]
 async fn more_data_than_the_windows_allow_ends_the_stream() {
-    let run = Without::start(1);
+    let run = Without::start(1).await;
     run.open(1).unwrap();
     let data = || NetworkRequest::Data(1, vec![0; 32 * 1024]);
     let taken = (0..10_000).take_while(|_| run.relay.take(data()).is_ok()).count();
