@@ -6,6 +6,7 @@ use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{Api, Client};
 use skillet_api::policy::NodeStatus;
 use skillet_kube::Leadership;
+use skillet_workspace::WorkspaceClient;
 
 use crate::{
     catalog::Catalog,
@@ -40,6 +41,9 @@ pub(crate) struct Context {
     pub(crate) mcp_sessions: McpSessions,
     /// The way to hosts that skills name.
     pub(crate) egress: Egress,
+    /// The store of the callers' files.
+    #[expect(dead_code, reason = "the built-ins of files read it")]
+    pub(crate) workspaces: Option<WorkspaceClient>,
     /// Outputs of searches.
     pub(crate) kept_outputs: KeptOutputs,
     /// Proofs of all probed nodes, of which the policy's status shows some.

@@ -9,6 +9,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use skillet_api::{Skill, SkillPolicy, SkillVersion, names};
 use skillet_kube::{Leadership, LeaseRef, RawObject, mirror};
+use skillet_workspace::WorkspaceClient;
 use thiserror::Error;
 use tokio::{
     sync::{mpsc, watch},
@@ -49,7 +50,7 @@ pub enum Error {
 pub async fn run(
     client: Client,
     lease: LeaseRef,
-    (settings, egress): (SandboxSettings, Egress),
+    (settings, egress, workspaces): (SandboxSettings, Egress, Option<WorkspaceClient>),
     metrics: Metrics,
     health: Health,
     shutdown: impl Future<Output = ()>,
@@ -81,6 +82,7 @@ pub async fn run(
         pods: PodWatch::default(),
         mcp_sessions: McpSessions::default(),
         egress,
+        workspaces,
         kept_outputs: KeptOutputs::default(),
         probed: std::sync::Mutex::default(),
         leadership,

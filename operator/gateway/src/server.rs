@@ -18,6 +18,7 @@ use http::Uri;
 use kube::Client;
 use skillet_kube::ApiMetrics;
 use skillet_llm::confirmation::ConfirmationKey;
+use skillet_workspace::WorkspaceClient;
 use thiserror::Error;
 use tokio::{net::TcpListener, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,8 @@ pub struct Settings {
     pub confirmation: Option<ConfirmationKey>,
     /// Folder of the embedding model. Without it, words alone rank skills.
     pub embeddings_folder: Option<PathBuf>,
+    /// The store of the callers' files. Without it no caller has a workspace.
+    pub workspaces: Option<WorkspaceClient>,
     /// Metrics of the requests of the client.
     pub api: ApiMetrics,
 }
@@ -115,8 +118,16 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let Settings { namespace, address, probes: probes_address, tls, confirmation, embeddings_folder, api } =
-        settings;
+    let Settings {
+        namespace,
+        address,
+        probes: probes_address,
+        tls,
+        confirmation,
+        embeddings_folder,
+        workspaces: _,
+        api,
+    } = settings;
     let embeddings = EmbeddingsState::load(embeddings_folder.as_deref());
     let service = SkillService::new(client.clone(), MemoryPool::of_container(embeddings.bytes()));
     let metrics = Arc::new(Metrics::new(&api, &service.memory, service.commands.metrics()));

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use reqwest::Url;
 use skillet_controller::settings::SandboxPodSettings;
+use skillet_workspace::{WorkspaceClient, WorkspaceSettings};
 
 use crate::policy::InstalledPolicy;
 
@@ -106,6 +107,8 @@ pub(crate) struct OperatorConfig {
     /// Folder with `tls.crt`, `tls.key` and `ca.crt`, by which operator and broker know each other; reloaded when they change.
     #[arg(long, env)]
     pub(crate) broker_tls_folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workspaces: WorkspacesClientConfig,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -131,6 +134,26 @@ pub(crate) struct GatewayConfig {
     /// Folder with `model.safetensors` and `tokenizer.json` of a static embedding model. With it, skills are also found by the meaning of a request.
     #[arg(long, env)]
     pub(crate) embeddings_folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) workspaces: WorkspacesClientConfig,
+}
+
+/// The way to the store of workspaces, which operator and gateway have.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WorkspacesClientConfig {
+    /// Address of the store of workspaces, such as `skillet-workspaces:8443`. Without it no caller has files.
+    #[arg(long, env, requires = "workspaces_tls_folder")]
+    workspaces_address: Option<String>,
+    /// Folder with `tls.crt`, `tls.key` and `ca.crt`, by which the store knows its clients; reloaded when they change.
+    #[arg(long, env)]
+    workspaces_tls_folder: Option<PathBuf>,
+}
+
+impl WorkspacesClientConfig {
+    pub(crate) fn client(self) -> Option<WorkspaceClient> {
+        let (address, tls_folder) = self.workspaces_address.zip(self.workspaces_tls_folder)?;
+        Some(WorkspaceClient::new(WorkspaceSettings { address, tls_folder }))
+    }
 }
 
 #[derive(Debug, ClapArgs)]

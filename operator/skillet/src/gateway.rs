@@ -23,6 +23,7 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         tls_key_file,
         confirmation_key_file,
         embeddings_folder,
+        workspaces,
     } = config;
     let confirmation = confirmation_key_file.as_deref().map(confirmation_key).transpose()?;
     let api = ApiMetrics::default();
@@ -36,6 +37,7 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         tls: tls_certificate_file.zip(tls_key_file).map(|(certificate, key)| Files { certificate, key }),
         confirmation,
         embeddings_folder,
+        workspaces: workspaces.client(),
         api,
     };
     server::run(client, settings, shutdown::signal()?).await.context("the gateway failed")

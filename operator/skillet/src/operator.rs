@@ -46,6 +46,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         shutdown_after,
         broker_address,
         broker_tls_folder,
+        workspaces,
     } = config;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
@@ -84,7 +85,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        result = run::run(client, lease, (settings, egress), metrics, health, stop) => Ok(result?),
+        result = run::run(client, lease, (settings, egress, workspaces.client()), metrics, health, stop) => Ok(result?),
         served = admin => served?,
     }
 }

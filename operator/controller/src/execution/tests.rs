@@ -142,6 +142,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         pods: PodWatch::default(),
         mcp_sessions: McpSessions::default(),
         egress: crate::egress::Egress::default(),
+        workspaces: None,
         kept_outputs: KeptOutputs::default(),
         probed: std::sync::Mutex::default(),
         leadership: Leadership::of_test(1),

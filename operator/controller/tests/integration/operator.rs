@@ -95,7 +95,7 @@ impl Operator {
                 let health = Health::default();
                 started.send(health.clone()).unwrap();
                 let shutdown = async { drop(end_of_life.await) };
-                run::run(client, lease(), (settings(), egress()), metrics, health, shutdown).await.unwrap();
+                run::run(client, lease(), (settings(), egress(), None), metrics, health, shutdown).await.unwrap();
             });
         });
         // If the thread ends, its panic was printed.
