@@ -166,6 +166,14 @@ impl<C: Codec> Dialect for C {
         Ok(C::prepare_rounds(request))
     }
 
+    fn prepend_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<bool, DialectError> {
+        let hides_reasoning = self.append_tools(request, tools)?;
+        if let Some(list) = request["tools"].as_array_mut().filter(|_| !tools.is_empty()) {
+            list.rotate_right(C::tool_entries(tools).len());
+        }
+        Ok(hides_reasoning)
+    }
+
     fn hide_reasoning(&self, response: &mut Value) {
         C::hide_reasoning(response);
     }

@@ -159,6 +159,9 @@ pub trait Dialect: Send + Sync {
     /// not ask for: the next round needs it.
     fn append_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<bool, DialectError>;
 
+    /// Puts `tools` before the client's own, else as [`Dialect::append_tools`].
+    fn prepend_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<bool, DialectError>;
+
     /// Removes content of reasoning from a whole response whose client did not ask for it.
     fn hide_reasoning(&self, response: &mut Value);
 

@@ -17,6 +17,7 @@ mod exclusion;
 pub mod gemini;
 pub mod history;
 pub mod json_edit;
+pub mod native_tools;
 mod offered_names;
 pub mod openai_chat;
 pub mod openai_responses;

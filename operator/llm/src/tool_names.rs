@@ -2,6 +2,7 @@
 //!
 //! A name carries no meaning. The offer table of the request says which skill a call means.
 
+pub mod builtin;
 pub mod omniroute;
 
 use std::{
@@ -33,6 +34,10 @@ pub struct OfferTable<T> {
     entries: Vec<(Arc<str>, T)>,
     /// Names and aliases, to the index of their entry.
     places: HashMap<Arc<str>, usize>,
+    /// Built-in programs that the names of clients' tools stand for.
+    reserved_builtins: HashSet<Arc<str>>,
+    /// Built-in programs that one entry alone is, to its index.
+    builtins: HashMap<&'static str, usize>,
 }
 
 impl<T> OfferTable<T> {
@@ -45,6 +50,7 @@ impl<T> OfferTable<T> {
         offers: impl IntoIterator<Item = (SkillIdentity<'a>, T)>,
     ) -> Self {
         let mut taken: HashSet<Arc<str>> = reserved.into_iter().map(Arc::from).collect();
+        let reserved_builtins = taken.iter().map(|name| builtin::canonical(name).into()).collect();
         let mut seen = HashSet::new();
         let (identities, kept): (Vec<SkillIdentity<'a>>, Vec<T>) =
             offers.into_iter().filter(|(identity, _)| seen.insert(*identity)).unzip();
@@ -56,12 +62,37 @@ impl<T> OfferTable<T> {
                 places.insert(alias, place);
             }
         }
-        Self { entries: names.into_iter().zip(kept).collect(), places }
+        let entries = names.into_iter().zip(kept).collect();
+        Self { entries, places, reserved_builtins, builtins: HashMap::new() }
+    }
+
+    /// Makes each built-in program callable by its own names too, unless the client has a tool of such a name, or two offers
+    /// are of the same program.
+    #[must_use]
+    pub fn with_builtins(mut self, builtin_of: impl Fn(&T) -> Option<&'static str>) -> Self {
+        let mut several = HashSet::new();
+        for (place, (_, value)) in self.entries.iter().enumerate() {
+            if let Some(builtin) = builtin_of(value).filter(|name| !self.reserved_builtins.contains(*name))
+                && self.builtins.insert(builtin, place).is_some()
+            {
+                several.insert(builtin);
+            }
+        }
+        self.builtins.retain(|builtin, _| !several.contains(builtin));
+        self
     }
 
     /// The value offered under a name.
     pub fn get(&self, tool_name: &str) -> Option<&T> {
-        self.entries.get(*self.places.get(tool_name)?).map(|(_, kept)| kept)
+        let place = self.places.get(tool_name).or_else(|| builtin::resolve(&self.builtins, tool_name));
+        self.entries.get(*place?).map(|(_, kept)| kept)
+    }
+
+    /// The built-in programs that are callable by names of their own, each with the name of its tool.
+    pub fn builtins(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
+        let named =
+            |(builtin, place): (&&'static str, &usize)| Some((*builtin, &self.entries.get(*place)?.0));
+        self.builtins.iter().filter_map(named)
     }
 
     /// Names and values, in the order of the offers.
@@ -69,9 +100,10 @@ impl<T> OfferTable<T> {
         self.entries.iter().map(|(name, kept)| (name, kept))
     }
 
-    /// All names of skills: the offered names, and the aliases of [`omniroute`].
+    /// All names of skills: the offered names, and the aliases of [`omniroute`] and [`builtin`].
     pub fn offered(&self) -> OfferedNames {
-        self.places.keys().cloned().collect()
+        let names: OfferedNames = self.places.keys().cloned().collect();
+        names.with_builtins(self.builtins.keys().copied())
     }
 }
 

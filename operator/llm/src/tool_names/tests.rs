@@ -131,3 +131,50 @@ fn names_are_legal_and_unique_whatever_is_offered() {
         assert_eq!(names, offer(&reserved, &skills));
     }
 }
+
+#[test]
+fn a_built_in_is_called_by_its_own_names_unless_these_are_of_others() {
+    let table = |reserved: &[&'static str], skills: &[&'static str]| {
+        let offers =
+            skills.iter().map(|name| (SkillIdentity { namespace: "a", name, version: "1.0.0" }, *name));
+        OfferTable::new(reserved.iter().copied(), offers)
+            .with_builtins(|name| name.starts_with("find").then_some("web_search"))
+    };
+    let names = ["web_search", "omniroute_web_search", "omniroute_web_search@3.2.1", "find"];
+    let found = table(&["own"], &["find", "sum"]);
+    for name in names {
+        assert_eq!(found.get(name), Some(&"find"), "{name}");
+        assert!(found.offered().contains(name), "{name}");
+        assert!(!found.offered().needs_confirmation(name), "{name}");
+    }
+    assert_eq!(found.builtins().collect::<Vec<_>>(), [("web_search", &"find".into())]);
+    assert_eq!((found.get("web_fetch"), found.get("sum@1")), (None, None));
+    for (reserved, skills) in [
+        (&["omniroute_web_search"][..], &["find"][..]),
+        (&["web_search"][..], &["find"][..]),
+        (&[][..], &["find", "find-too"][..]),
+        (&[][..], &["sum"][..]),
+    ] {
+        let table = table(reserved, skills);
+        assert!(names[..3].iter().all(|name| table.get(name).is_none()), "{reserved:?} {skills:?}");
+        assert!(names[..3].iter().all(|name| !table.offered().contains(name)), "{reserved:?} {skills:?}");
+    }
+    // A skill of the very name is meant before the built-in of another.
+    assert_eq!(table(&[], &["find", "web_search"]).get("web_search"), Some(&"web_search"));
+}
+
+#[test]
+fn own_names_of_built_ins_are_seen_in_streams_and_wait_for_a_person_where_their_skill_does() {
+    let names = OfferedNames::new(["find".into()], ["call".into()])
+        .with_builtins(["web_search"])
+        .with_confirmed_builtins(["http_request"]);
+    assert!(names.contains("web_search@1") && !names.contains("http_request"));
+    assert!(names.needs_confirmation("http_request") && !names.needs_confirmation("web_search"));
+    assert!(names.any_begins_with("omniroute_w") && !names.any_begins_with("http"));
+    assert!(names.any_is_in("a web_search b") && names.any_is_in("http_request") && !names.any_is_in("web"));
+    let exact = OfferedNames::new(["http_request".into()], ["web_search".into()])
+        .with_builtins(["web_search"])
+        .with_confirmed_builtins(["http_request"]);
+    assert!(exact.contains("http_request") && !exact.needs_confirmation("http_request"));
+    assert!(exact.needs_confirmation("web_search") && !exact.contains("web_search"));
+}
