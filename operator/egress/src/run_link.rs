@@ -12,12 +12,12 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use skillet_protocol::{
-    Channel, ChannelOpened, CloseKind, Decoder, Direction, MAX_CHANNELS, MessageError, NetworkRequest,
-    NetworkResponse, OpenChannel, Verdict,
+    Channel, ChannelOpened, CloseKind, Decoder, Direction, EXTENDED_CHANNELS, MAX_CHANNELS, MessageError,
+    NetworkRequest, NetworkResponse, OpenChannel, Verdict,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite},
-    sync::{mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -77,6 +77,7 @@ pub(crate) async fn serve(
         metrics,
         idle_limit: settings.idle_limit,
         frames,
+        larger_windows: Arc::new(Semaphore::new(EXTENDED_CHANNELS)),
         inboxes: HashMap::new(),
         channels: JoinSet::new(),
     };
@@ -129,6 +130,7 @@ struct Link {
     metrics: Metrics,
     idle_limit: Duration,
     frames: mpsc::Sender<Vec<u8>>,
+    larger_windows: Arc<Semaphore>,
     inboxes: HashMap<Channel, Arc<Inbox>>,
     channels: JoinSet<Channel>,
 }
@@ -200,6 +202,7 @@ impl Link {
             scope: Arc::clone(&self.scope),
             metrics: self.metrics.clone(),
             idle_limit: self.idle_limit,
+            larger_windows: Arc::clone(&self.larger_windows),
         };
         self.channels.spawn(opened.run(self.dialer.clone(), host, port));
         Ok(())

@@ -32,8 +32,9 @@ pub use message::{
     Accepted, Hello, MessageError, OperatorMessage, Ready, RefusalReason, Refused, RunnerMessage,
 };
 pub use network::{
-    Channel, ChannelOpened, CloseKind, HostRule, INITIAL_WINDOW_BYTES, MAX_CHANNELS, MAX_NETWORK_DATA,
-    NetworkRequest, NetworkResponse, OpenChannel, RefusedConnection, RunNetwork, Verdict,
+    Channel, ChannelOpened, CloseKind, EXTENDED_CHANNELS, EXTRA_WINDOW_BYTES, HostRule, INITIAL_WINDOW_BYTES,
+    MAX_CHANNELS, MAX_NETWORK_DATA, NetworkRequest, NetworkResponse, OpenChannel, RefusedConnection,
+    RunNetwork, Verdict,
 };
 pub use receipt::{Receipt, RunOutcome, StreamSummary, TERMINATION_MESSAGE_BYTES};
 pub use run::{FileContent, InvalidRun, Program, Run, RunFile, RunLimits};

@@ -27,6 +27,13 @@ mod tests;
 /// Data that a sender may send on a new channel before the first `Window` frame.
 pub const INITIAL_WINDOW_BYTES: u32 = 64 * 1024;
 
+/// Data that a fast receiver allows beyond the first window, to a few channels at one time: the way between runner and
+/// broker is long.
+pub const EXTRA_WINDOW_BYTES: u32 = 7 * INITIAL_WINDOW_BYTES;
+
+/// Most channels of one run that have a larger window at one time.
+pub const EXTENDED_CHANNELS: usize = 8;
+
 /// Most channels of one run at one time.
 pub const MAX_CHANNELS: usize = 256;
 

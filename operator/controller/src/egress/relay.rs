@@ -13,8 +13,8 @@ use skillet_api::network::Connections;
 use skillet_egress::RunLink;
 use skillet_kube::lock;
 use skillet_protocol::{
-    Channel, ChannelOpened, CloseKind, INITIAL_WINDOW_BYTES, NetworkRequest, NetworkResponse, OpenChannel,
-    OperatorMessage, Verdict,
+    Channel, ChannelOpened, CloseKind, EXTENDED_CHANNELS, EXTRA_WINDOW_BYTES, INITIAL_WINDOW_BYTES,
+    NetworkRequest, NetworkResponse, OpenChannel, OperatorMessage, Verdict,
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tracing::{Instrument as _, warn};
@@ -22,8 +22,8 @@ use tracing::{Instrument as _, warn};
 use super::{RunAccess, metrics::EgressMetrics, record::ConnectionRecord};
 use crate::sandbox::{RunnerSender, StreamEnd};
 
-/// Room for the larger windows that a runner has while a few channels are open.
-const LARGER_WINDOWS: usize = 8 << 20;
+/// Room for the larger windows of a few channels.
+const LARGER_WINDOWS: usize = EXTENDED_CHANNELS * EXTRA_WINDOW_BYTES as usize;
 /// Room that a connection takes beside its data, its end included.
 const CONNECTION_COST: usize = 1024;
 /// Connections that wait for room and are refused; further ones wait for their own time limit.

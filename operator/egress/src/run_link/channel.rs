@@ -4,12 +4,16 @@ use std::{io, sync::Arc, time::Duration};
 
 use bytes::{Buf as _, BytesMut};
 use skillet_protocol::{
-    Channel, ChannelOpened, CloseKind, INITIAL_WINDOW_BYTES, MAX_NETWORK_DATA, NetworkResponse, Verdict,
+    Channel, ChannelOpened, CloseKind, EXTRA_WINDOW_BYTES, INITIAL_WINDOW_BYTES, MAX_NETWORK_DATA,
+    NetworkResponse, Verdict,
 };
 use tokio::{
     io::AsyncWriteExt as _,
     net::TcpStream,
-    sync::mpsc::{self, Permit},
+    sync::{
+        OwnedSemaphorePermit, Semaphore,
+        mpsc::{self, Permit},
+    },
     time::{Instant, sleep_until},
 };
 
@@ -21,8 +25,8 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Written bytes for which the runner gets room again in one frame.
-const WINDOW_STEP: usize = INITIAL_WINDOW_BYTES as usize / 4;
+/// Part of a window after which the runner gets room again.
+const WINDOW_PART: usize = 4;
 
 /// A channel that the runner has opened.
 pub(super) struct OpenedChannel {
@@ -32,6 +36,8 @@ pub(super) struct OpenedChannel {
     pub(super) scope: Arc<RunScope>,
     pub(super) metrics: Metrics,
     pub(super) idle_limit: Duration,
+    /// Places of channels whose window is larger.
+    pub(super) larger_windows: Arc<Semaphore>,
 }
 
 /// The end of a channel.
@@ -53,6 +59,8 @@ struct Pump {
     ready: BytesMut,
     /// Bytes for which the runner has no room again yet.
     owed: usize,
+    /// The place of this channel, if its window is larger.
+    larger_window: Option<OwnedSemaphorePermit>,
     credit: u32,
     runner_ended: bool,
     /// The host knows that the program has ended.
@@ -130,7 +138,7 @@ impl OpenedChannel {
                 permit = readable(&pump.stream, &self.frames), if pump.reads() => {
                     permit.and_then(|permit| self.read(&mut pump, permit))
                 }
-                permit = self.frames.reserve(), if pump.owed >= WINDOW_STEP => {
+                permit = self.frames.reserve(), if pump.owes_room() => {
                     permit.map_err(|_| End::Closed).map(|permit| self.give_room(&mut pump, permit))
                 }
                 () = sleep_until(pump.last_traffic + self.idle_limit) => {
@@ -182,7 +190,13 @@ impl OpenedChannel {
     }
 
     fn give_room(&self, pump: &mut Pump, permit: Permit<'_, Vec<u8>>) {
-        let owed = std::mem::take(&mut pump.owed);
+        let mut owed = std::mem::take(&mut pump.owed);
+        if pump.larger_window.is_none() {
+            pump.larger_window = Arc::clone(&self.larger_windows).try_acquire_owned().ok();
+            if pump.larger_window.is_some() {
+                owed += EXTRA_WINDOW_BYTES as usize;
+            }
+        }
         self.inbox.add_room(owed);
         let owed = u32::try_from(owed).unwrap_or(u32::MAX);
         permit.send(encode(&NetworkResponse::Window(self.channel, owed)));
@@ -202,12 +216,18 @@ impl Pump {
             guard,
             ready: BytesMut::new(),
             owed: 0,
+            larger_window: None,
             credit: 0,
             runner_ended: false,
             has_shut: false,
             host_ended: false,
             last_traffic: Instant::now(),
         }
+    }
+
+    fn owes_room(&self) -> bool {
+        let extra = if self.larger_window.is_some() { EXTRA_WINDOW_BYTES } else { 0 };
+        self.owed >= (INITIAL_WINDOW_BYTES + extra) as usize / WINDOW_PART
     }
 
     fn reads(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod end;
 mod limits;
+mod windows;
 
 use std::net::SocketAddr;
 

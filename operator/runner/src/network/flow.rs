@@ -9,13 +9,10 @@
 
 use std::collections::VecDeque;
 
-use skillet_protocol::INITIAL_WINDOW_BYTES;
+use skillet_protocol::{EXTRA_WINDOW_BYTES, INITIAL_WINDOW_BYTES};
 
 /// Bytes that a `Window` frame is worth.
 const UPDATE_BYTES: u32 = INITIAL_WINDOW_BYTES / 2;
-
-/// Bytes that a channel with a fast reader may have on the way beyond the first window: the way to the broker is long.
-pub(crate) const EXTRA_WINDOW_BYTES: u32 = 7 * INITIAL_WINDOW_BYTES;
 
 #[derive(Debug)]
 // Each flag is one step of one direction; together they are no states of one thing.

@@ -5,16 +5,13 @@
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, shutdown};
-use skillet_protocol::{Channel, CloseKind, MAX_NETWORK_DATA, NetworkRequest};
+use skillet_protocol::{Channel, CloseKind, EXTENDED_CHANNELS, MAX_NETWORK_DATA, NetworkRequest};
 
 use super::Network;
 use super::socket::{Connected, State};
 
 /// Pieces read of one socket in one turn.
 const MAX_PIECES: usize = 2;
-
-/// With no more channels than this, fast readers get larger windows.
-const FEW_CHANNELS: usize = 8;
 
 /// Pieces read of all sockets after the end of the program, so that the receipt follows at once.
 const MAX_LAST_PIECES: usize = 16;
@@ -101,7 +98,7 @@ impl Network {
     }
 
     fn write_to_program(&mut self, inode: u64) {
-        let may_extend = self.channels.len() <= FEW_CHANNELS;
+        let may_extend = self.channels.len() <= EXTENDED_CHANNELS;
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         let State::Connected(connected) = &mut socket.state else { return };
         let channel = connected.channel;
