@@ -149,10 +149,14 @@ pub struct Provider {
     pub models: Vec<String>,
     /// Offer of skills to its models: `Always`, also to a model that refused tools; `Auto`, not to a model that lately refused them; `Never`. Default `Auto`.
     pub tools: ToolUse,
-    /// Exceptions from `tools` by model; the first that matches counts. Default none.
+    /// Exceptions from `tools`, `nativeWebSearch` and `nativeWebFetch` by model; the first that matches counts. Default none.
     #[schemars(length(max = 64))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_tools: Vec<ModelTools>,
+    /// Web search that the provider runs itself, in requests that name it as a tool (`web_search`, `web_search_preview`, dated names, `googleSearch`): `Keep` leaves it to the provider, `Replace` offers a skill of `run.builtin: web_search` in its place, and `Auto` does so only if the provider is not known to have it. Known are the public addresses, except for chat completions. Default `Keep`.
+    pub native_web_search: NativeToolUse,
+    /// The same for the reading of a page (`web_fetch` and dated names, `urlContext`) and skills of `run.builtin: web_fetch`. Default `Keep`.
+    pub native_web_fetch: NativeToolUse,
     /// Ids of objects that the provider keeps (responses, files, caches), in requests with the platform's key. `Bind` accepts those of OpenAI's responses and conversations from the namespace that got them, and refuses others; `Refuse` refuses all; `Allow` lets tenants reach each other's. Default `Bind`.
     pub stored_objects: StoredObjects,
     /// True if requests with the platform's key carry a hash of the caller, as `safety_identifier` (OpenAI) or `metadata.user_id` (Anthropic). Default true at the public addresses, else false.
@@ -190,6 +194,32 @@ pub struct ModelTools {
     pub model: String,
     /// Offer of skills to them.
     pub tools: ToolUse,
+    /// Web search that the provider runs itself. Default the provider's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_web_search: Option<NativeToolUse>,
+    /// Reading of a page that the provider runs itself. Default the provider's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_web_fetch: Option<NativeToolUse>,
+}
+
+/// Use of a tool that a provider runs itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NativeToolUse {
+    #[default]
+    Keep,
+    Replace,
+    Auto,
+}
+
+impl NativeToolUse {
+    /// Returns true if a skill stands in the tool's place. `is_native` is true if the provider is known to have the tool.
+    pub fn replaces(self, is_native: bool) -> bool {
+        match self {
+            Self::Keep => false,
+            Self::Replace => true,
+            Self::Auto => !is_native,
+        }
+    }
 }
 
 /// Form of requests to Azure OpenAI.
@@ -240,6 +270,11 @@ impl Provider {
         Self { base_url: base_url.to_owned(), ..Self::default() }
     }
 
+    /// True if requests of this format go to its public provider.
+    pub fn is_public(&self, dialect: ProviderDialect) -> bool {
+        self.base_url.is_empty() || self.base_url.starts_with(dialect.public_url())
+    }
+
     /// True if the gateway forwards a client's own key to the provider.
     pub fn takes_client_key(&self) -> bool {
         self.client_key.unwrap_or(self.key_secret.is_none())
@@ -266,6 +301,14 @@ fn api_key() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_skill_replaces_a_native_tool_by_the_policys_word() {
+        let replaces = |of: NativeToolUse| (of.replaces(true), of.replaces(false));
+        assert_eq!(replaces(NativeToolUse::default()), (false, false));
+        assert_eq!(replaces(NativeToolUse::Replace), (true, true));
+        assert_eq!(replaces(NativeToolUse::Auto), (false, true));
+    }
 
     #[test]
     fn a_client_key_is_forwarded_unless_the_platform_has_a_key_or_forbids_it() {

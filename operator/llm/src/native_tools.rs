@@ -81,7 +81,15 @@ pub struct Replacement {
 }
 
 impl DialectName {
-    /// Returns the tools that this provider runs itself.
+    /// Returns true if the public provider of this form runs such tools. Chat completions have no tools but functions.
+    pub fn has_native_tools(self) -> bool {
+        match self {
+            Self::OpenAiChat => false,
+            Self::OpenAiResponses | Self::Anthropic | Self::Gemini => true,
+        }
+    }
+
+    /// Returns the tools of a request that its provider runs itself.
     pub fn native_tools(self, request: &Value) -> Vec<NativeTool> {
         let has = |tool: &NativeTool| items(&request["tools"]).iter().any(|of| self.is_native(of, *tool));
         NativeTool::ALL.into_iter().filter(has).collect()

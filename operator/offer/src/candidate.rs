@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use skillet_api::skill::{Invocation, Mode};
+use skillet_api::{
+    builtin::Builtin,
+    skill::{Invocation, Mode},
+};
 
 use skillet_core::json_text::JsonText;
 use skillet_llm::{ToolDefinition, tool_names::omniroute};
@@ -21,6 +24,8 @@ pub struct Candidate {
     pub is_ready: bool,
     /// False for a version of instructions alone, which is no tool.
     pub has_program: bool,
+    /// The program of Skillet itself that the skill is.
+    pub builtin: Option<Builtin>,
     pub description: Arc<str>,
     pub tags: Arc<[String]>,
     /// Questions that the skill answers. Only [`super::MatchMode::Ranked`] reads them.

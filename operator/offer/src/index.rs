@@ -69,7 +69,7 @@ pub(crate) struct IndexedSkill {
 /// #         name: name.into(), description: "".into(), parameters: JsonText::new(&serde_json::json!({})),
 /// #     };
 /// #     Arc::new(Candidate {
-/// #         namespace: "team".into(), name: name.into(), version: "1.0.0".into(), is_ready: true, has_program: true,
+/// #         namespace: "team".into(), name: name.into(), version: "1.0.0".into(), is_ready: true, has_program: true, builtin: None,
 /// #         description: "".into(), tags: [].into(), examples: [].into(), mode: Mode::Auto, enabled: true,
 /// #         invocation: Invocation::Auto, install_count: 0, registered: 0, tool, vector: None,
 /// #     })

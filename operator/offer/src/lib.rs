@@ -8,6 +8,7 @@
 //! indexes that it may see, the nearest namespace first.
 
 pub mod ascii_words;
+mod builtin;
 mod candidate;
 mod collation;
 mod conversation;
@@ -30,6 +31,7 @@ mod top_k;
 mod unicode_words;
 mod vectors;
 
+pub use builtin::find_builtin;
 pub use candidate::{Candidate, CandidateTool, Eligibility};
 pub use explain::{Explanation, OfferDecision, QuestionTerm, explain, question_terms};
 pub use index::{Change, Index, Scratch};

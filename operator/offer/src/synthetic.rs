@@ -49,6 +49,7 @@ pub fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {
         version: "1.0.0".into(),
         is_ready: true,
         has_program: true,
+        builtin: None,
         description: description.into(),
         tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         examples: [].into(),

@@ -14,7 +14,7 @@ pub fn canonical(tool_name: &str) -> &str {
 }
 
 /// Returns the value of the built-in that a tool name means.
-pub fn resolve<'a, T>(builtins: &'a HashMap<&'static str, T>, tool_name: &str) -> Option<&'a T> {
+pub(super) fn resolve<'a, T>(builtins: &'a HashMap<&'static str, T>, tool_name: &str) -> Option<&'a T> {
     builtins.get(canonical(tool_name))
 }
 
