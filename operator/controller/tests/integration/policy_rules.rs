@@ -164,6 +164,16 @@ fn settings_cases(at: &'static str, write: impl Fn(&str) -> String) -> Vec<Case>
         breaks(bound("baseUrl maxLength"), write(&format!("baseUrl: 'http://{}'", "x".repeat(506)))),
         breaks(bound("storedObjects enum"), write("storedObjects: Maybe")),
         breaks(bound("tools enum"), write("tools: Sometimes")),
+        breaks(bound("nativeWebSearch enum"), write("nativeWebSearch: Never")),
+        breaks(bound("nativeWebFetch enum"), write("nativeWebFetch: Never")),
+        breaks(
+            bound("modelTools[].nativeWebSearch enum"),
+            rule("model: m, tools: Auto, nativeWebSearch: Never"),
+        ),
+        breaks(
+            bound("modelTools[].nativeWebFetch enum"),
+            rule("model: m, tools: Auto, nativeWebFetch: Never"),
+        ),
         breaks(bound("models maxItems"), write(&format!("models: {}", many(65, |n| format!("m{n}"))))),
         breaks(bound("models[] minLength"), write("models: ['']")),
         breaks(bound("models[] maxLength"), write(&format!("models: [{}]", long(257)))),
