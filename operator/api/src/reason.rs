@@ -44,8 +44,16 @@ reasons! {
     ConstraintInvalid,
     /// The version has instructions and no program: a model reads it, and nothing runs.
     NoProgram,
-    /// The bundle of the version has no file of that path.
+    /// The bundle of the version, or the caller's workspace, has no file of that path.
     FileNotFound,
+    /// The file of the workspace is there already.
+    FileExists,
+    /// The file of the workspace is larger than what is read.
+    FileTooLarge,
+    /// The write would exceed a quota of the workspace.
+    WorkspaceFull,
+    /// The operator has no store of workspaces, or the store does not answer.
+    WorkspaceUnavailable,
     /// No interpreter is known for the script.
     NoInterpreter,
     /// The body of the version has no such command.

@@ -93,11 +93,15 @@ impl Exit {
             | Reason::ResultLost
             | Reason::SessionEnded
             | Reason::BrokerUnavailable
+            | Reason::WorkspaceUnavailable
             | Reason::ApiError => Exit::Cluster,
             Reason::OutputInvalid
             | Reason::OutputTooLarge
             | Reason::McpError
             | Reason::ToolFailed
+            | Reason::FileExists
+            | Reason::FileTooLarge
+            | Reason::WorkspaceFull
             | Reason::Succeeded
             | Reason::Queued
             | Reason::Running

@@ -36,7 +36,7 @@ pub use self::{
     public_address::is_public_address,
     sandbox::{SandboxCall, sandbox_call, sandbox_program},
     url_guard::{UrlRefusal, check_url},
-    workspace_path::{PathRefusal, WorkspacePath},
+    workspace_path::{PathRefusal, WorkspacePath, workspace_owner},
 };
 use crate::http::{RenderedRequest, ResponseError};
 

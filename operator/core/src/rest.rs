@@ -47,12 +47,16 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::Unschedulable
         | Reason::IsolationUnavailable
         | Reason::BrokerUnavailable
+        | Reason::WorkspaceUnavailable
         | Reason::ApiError => 503,
         Reason::Succeeded
         | Reason::Queued
         | Reason::Running
         | Reason::OutputInvalid
         | Reason::OutputTooLarge
+        | Reason::FileExists
+        | Reason::FileTooLarge
+        | Reason::WorkspaceFull
         | Reason::StartFailed
         | Reason::ExitCode
         | Reason::McpError
@@ -210,7 +214,10 @@ mod tests {
             (Reason::InputInvalid, 422),
             (Reason::ExecutionDisabled, 503),
             (Reason::IsolationUnavailable, 503),
+            (Reason::WorkspaceUnavailable, 503),
             (Reason::ExitCode, 200),
+            (Reason::FileExists, 200),
+            (Reason::WorkspaceFull, 200),
             (Reason::TimedOut, 200),
             (Reason::Succeeded, 200),
         ] {

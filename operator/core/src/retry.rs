@@ -29,6 +29,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::TimedOut
         | Reason::StartFailed
         | Reason::BrokerUnavailable
+        | Reason::WorkspaceUnavailable
         | egress_failure!() => match retry_on {
             RetryOn::Failure => true,
             RetryOn::Lost => false,
@@ -40,6 +41,9 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::SkillNotReady
         | Reason::NoProgram
         | Reason::FileNotFound
+        | Reason::FileExists
+        | Reason::FileTooLarge
+        | Reason::WorkspaceFull
         | Reason::NoInterpreter
         | Reason::CommandNotFound
         | Reason::ServerNotFound
@@ -114,6 +118,7 @@ mod tests {
                 | Reason::TimedOut
                 | Reason::StartFailed
                 | Reason::BrokerUnavailable
+                | Reason::WorkspaceUnavailable
                 | egress_failure!() => {
                     check(*outcome, RetryDecision::Finish, RetryDecision::Retry);
                 }

@@ -48,6 +48,9 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         }
         Reason::NetworkDisabled => "have spec.networkEnabled of SkillPolicy default set to true".into(),
         Reason::BrokerUnavailable => "kubectl skill doctor shows what the cluster lacks".into(),
+        Reason::FileTooLarge | Reason::WorkspaceFull => {
+            format!("kubectl skill workspace -n {namespace} lists, copies and removes your files")
+        }
         Reason::LimitTooHigh => LOWER_LIMIT.into(),
         Reason::Unschedulable => {
             format!("lower spec.limits of Skill {skill}, or add a node that is large enough for it")

@@ -57,6 +57,12 @@ impl WorkspacePath {
     }
 }
 
+/// Returns the owner of the workspace that executions of a namespace have for a caller, as they name it. Who may create
+/// executions in a namespace reaches no workspace of another one, whatever caller these name.
+pub fn workspace_owner(namespace: &str, caller: Option<&str>) -> String {
+    format!("{namespace}/{}", caller.filter(|caller| !caller.is_empty()).unwrap_or("anonymous"))
+}
+
 impl fmt::Display for WorkspacePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -144,6 +150,13 @@ mod tests {
         ] {
             refuse(path, PathRefusal::Escapes);
         }
+    }
+
+    #[test]
+    fn an_owner_is_a_caller_in_a_namespace() {
+        assert_eq!(workspace_owner("team", Some("team/agent")), "team/team/agent");
+        assert_eq!(workspace_owner("team", None), "team/anonymous");
+        assert_eq!(workspace_owner("team", Some("")), "team/anonymous");
     }
 
     #[test]
