@@ -13,7 +13,7 @@ source "$IMAGES_HOME/lib/oci.sh"
 # shellcheck source-path=SCRIPTDIR
 source "$IMAGES_HOME/lib/dockerfile.sh"
 
-ALL_IMAGES=(operator runner shell python node)
+ALL_IMAGES=(operator runner shell python node browser)
 OUT="$REPOSITORY/target/images"
 CACHE="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/images"
 REFRESH=no

@@ -7,8 +7,9 @@ set -euo pipefail
 shopt -s inherit_errexit
 
 IMAGES_HOME="$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)"
+BROWSE="$IMAGES_HOME/../operator/core/src/builtin/browser/browse.py"
 OUT="$(dirname -- "$IMAGES_HOME")/target/images"
-ALL_IMAGES=(operator runner shell python node)
+ALL_IMAGES=(operator runner shell python node browser)
 PASSED=0
 FAILED=0
 
@@ -110,7 +111,7 @@ in_sandbox() {
     mount -t tmpfs -o mode=755 tmpfs "$root/dev"
     for device in null zero urandom; do : >"$root/dev/$device"; mount --bind "/dev/$device" "$root/dev/$device"; done
     mkdir -m 1777 "$root/dev/shm"
-    mount -t tmpfs -o nosuid,nodev,noexec,mode=1777,size=16m tmpfs "$root/dev/shm"
+    mount -t tmpfs -o nosuid,nodev,noexec,mode=1777,size=256m tmpfs "$root/dev/shm"
     mount -t proc proc "$root/proc"
     mount -o remount,bind,ro "$root"
     exec env -i PATH=/usr/bin:/bin TMPDIR=/dev/shm timeout 60 /usr/bin/setpriv --no-new-privs --bounding-set=-all,+setuid,+setgid,+sys_chroot \
@@ -124,6 +125,10 @@ check_run() {
     shell) result="$(in_sandbox /bin/sh -s <"$IMAGES_HOME/shell/smoke.sh" 2>&1)" || fail "$result" ;;
     python) result="$(in_sandbox /usr/bin/python3 - <"$IMAGES_HOME/python/smoke.py" 2>&1)" || fail "$result" ;;
     node) result="$(in_sandbox /usr/bin/node --no-warnings - <"$IMAGES_HOME/node/smoke.cjs" 2>&1)" || fail "$result" ;;
+    # The program of the built-in is what runs in it.
+    browser)
+      result="$(in_sandbox /usr/bin/python3 -c "$(<"$IMAGES_HOME/browser/smoke.py")" "$(<"$BROWSE")" 2>&1)" || fail "$result"
+      ;;
     operator) result="$(in_sandbox /usr/bin/skillet --version 2>&1)" || fail "$result" ;;
     # The copy of the init container. Its target is a volume; a noexec one will do for the copy alone.
     runner)
