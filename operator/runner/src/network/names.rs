@@ -106,6 +106,10 @@ fn is_name(name: &str) -> bool {
 }
 
 fn matches(pattern: &str, host: &str) -> bool {
+    if pattern == "*" {
+        // Of a built-in, for public hosts: neither names of one label nor addresses, which nobody looked up.
+        return host.contains('.') && host.parse::<IpAddr>().is_err();
+    }
     match pattern.strip_prefix("*.") {
         Some(parent) => host.strip_suffix(parent).is_some_and(|below| {
             below.len() > 1 && below.ends_with('.') && is_name(&below[..below.len() - 1])
@@ -138,7 +142,7 @@ mod tests {
 
     #[test]
     fn other_names_have_no_address() {
-        let mut names = names(&[("a.example", &[80]), ("*.b.example", &[443]), ("*", &[1])]);
+        let mut names = names(&[("a.example", &[80]), ("*.b.example", &[443])]);
         for name in [
             "b.example",
             ".b.example",
@@ -165,6 +169,20 @@ mod tests {
         assert_eq!(names.look_up(&long), Lookup::NotAllowed);
         let longer = format!("{}b.example", "a.".repeat(123));
         assert_eq!(names.look_up(&longer), Lookup::NotAllowed);
+    }
+
+    #[test]
+    fn every_name_of_two_labels_has_an_address_under_a_star_and_no_address_is_a_name() {
+        let mut names = names(&[("*", &[80])]);
+        assert!(matches!(names.look_up("any.example"), Lookup::Address(_)));
+        for name in ["single", "8.8.8.8", "a..example", "a b.example"] {
+            assert_eq!(names.look_up(name), Lookup::NotAllowed, "{name:?}");
+        }
+        assert_eq!(names.host("198.18.1.0".parse().unwrap(), 80), Ok("any.example".into()));
+        assert_eq!(names.host("198.18.1.0".parse().unwrap(), 443), Err(Verdict::PortNotAllowed));
+        for ip in ["8.8.8.8", "2001:4860:4860::8888", "198.18.1.1"] {
+            assert_eq!(names.host(ip.parse().unwrap(), 80), Err(Verdict::HostNotAllowed), "{ip}");
+        }
     }
 
     #[test]
