@@ -42,6 +42,20 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
+    /// Returns the name of the variant, for metrics and conditions of callers.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "NotFound",
+            Self::Exists { .. } => "Exists",
+            Self::NotAFile { .. } => "NotAFile",
+            Self::TooLarge { .. } => "TooLarge",
+            Self::TooMany { .. } => "TooMany",
+            Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::PathRefused { .. } => "PathRefused",
+            Self::Unavailable { .. } => "Unavailable",
+        }
+    }
+
     pub(crate) fn unavailable(cause: impl Into<String>) -> Self {
         Self::Unavailable { cause: cause.into() }
     }

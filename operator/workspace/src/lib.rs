@@ -2,12 +2,27 @@
 //!
 //! The store knows no caller and no cluster: operator and gateway name the workspace by its id. It follows no link.
 
+mod backend;
+mod bucket;
 mod client;
 mod error;
+mod folder;
 mod id;
+mod memory;
+mod metrics;
+mod path;
+mod server;
+mod store;
+#[cfg(test)]
+mod testing;
 mod wire;
 
+pub use bucket::{Bucket, BucketError, BucketSettings};
 pub use client::{WorkspaceClient, WorkspaceSettings};
 pub use error::{Quota, WorkspaceError};
+pub use folder::{Folder, FolderError};
 pub use id::{InvalidWorkspaceId, WorkspaceId};
+pub use metrics::Metrics;
+pub use server::{Place, Server, ServerError, ServerSettings};
+pub use store::Limits;
 pub use wire::{Entry, STORE_NAME, WriteMode};

@@ -35,7 +35,6 @@ impl WriteMode {
         }
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "the server reads it"))]
     fn parse(text: &str) -> Option<Self> {
         [Self::Create, Self::Overwrite, Self::Append].into_iter().find(|mode| mode.as_str() == text)
     }
@@ -87,7 +86,6 @@ impl Parameters {
         query.finish()
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "the server reads it"))]
     /// Returns `None` for parameters that no client of this version sends.
     pub(crate) fn from_query(query: &str) -> Option<Self> {
         let (mut workspace, mut path, mut most, mut mode) = (None, None, None, None);

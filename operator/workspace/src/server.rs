@@ -1,0 +1,158 @@
+//! The server of the store: HTTP/1.1 under mutual TLS. Clients of its authority may use every workspace.
+
+mod routes;
+#[cfg(test)]
+mod tests;
+
+use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duration};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use skillet_egress::{
+    TlsError, keepalive,
+    mounted::{self, LOOK_EVERY, Mounted},
+};
+use thiserror::Error;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
+use tracing::{debug, info, warn};
+
+use crate::{Bucket, Folder, Limits, Metrics, backend::Backend, store::Store};
+
+const MAX_CONNECTIONS: usize = 512;
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// Longer than clients keep a connection that they do not use.
+const HEAD_LIMIT: Duration = Duration::from_secs(75);
+/// Memory of a connection for what has arrived and is not read yet.
+const MAX_BUFFER: usize = 64 << 10;
+/// Time after the signal in which connections are still accepted, until the Service knows that this store is not ready.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// Place of the files.
+pub enum Place {
+    Folder(Folder),
+    Bucket(Bucket),
+}
+
+/// Settings of a store.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Folder with `tls.crt`, `tls.key` and `ca.crt`.
+    pub tls_folder: PathBuf,
+    pub limits: Limits,
+    /// Time that open requests have to end on shutdown.
+    pub drain: Duration,
+}
+
+#[derive(Debug, Error)]
+pub enum ServerError {
+    #[error("could not set up TLS for clients")]
+    Clients(#[source] TlsError),
+}
+
+/// A store that does not serve yet.
+pub struct Server {
+    clients_tls: Mounted<ServerConfig>,
+    drain: Duration,
+    pub(crate) settle: Duration,
+    store: Arc<Store>,
+}
+
+impl Server {
+    pub fn new(settings: ServerSettings, place: Place, metrics: Metrics) -> Result<Self, ServerError> {
+        let backend: Arc<dyn Backend> = match place {
+            Place::Folder(folder) => Arc::new(folder),
+            Place::Bucket(bucket) => Arc::new(bucket),
+        };
+        let ServerSettings { tls_folder, limits, drain } = settings;
+        let clients_tls = mounted::server(&tls_folder, LOOK_EVERY).map_err(ServerError::Clients)?;
+        let store = Arc::new(Store::new(backend, limits, metrics));
+        Ok(Self { clients_tls, drain, settle: SETTLE, store })
+    }
+
+    /// Serves and expires workspaces until `shutdown` ends and 3 seconds more, and then until the open requests have ended or their time is over.
+    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        let Self { clients_tls, drain, settle, store } = self;
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let (stop, stopped) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut sweep = pin!(store.sweep());
+        let mut shutdown = pin!(async {
+            shutdown.await;
+            sleep(settle).await;
+        });
+        loop {
+            let accepted = tokio::select! {
+                () = &mut shutdown => break,
+                () = &mut sweep => continue,
+                _ = connections.join_next(), if !connections.is_empty() => continue,
+                accepted = listener.accept() => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    warn!(%error, "Connection could not be accepted");
+                    sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                warn!("Connection refused; the store has no more places for clients");
+                continue;
+            };
+            let acceptor = TlsAcceptor::from(clients_tls.current());
+            let (store, stopped) = (Arc::clone(&store), stopped.clone());
+            connections.spawn(async move {
+                connection(stream, acceptor, store, stopped).await;
+                drop(place);
+            });
+        }
+        drop(listener);
+        stop.send_replace(true);
+        info!("Store drains");
+        let all = async { while connections.join_next().await.is_some() {} };
+        timeout(drain, all).await.ok();
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    store: Arc<Store>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    stream.set_nodelay(true).ok();
+    if let Err(error) = keepalive::set(&stream) {
+        debug!(%error, "The probes of a connection could not be set");
+    }
+    let stream = match timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "TLS could not be agreed on with a client"),
+        Err(_) => return debug!("A client did not agree on TLS in time"),
+    };
+    let service = service_fn(move |request| {
+        let store = Arc::clone(&store);
+        async move { Ok::<_, Infallible>(routes::respond(request, store).await) }
+    });
+    let http = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .max_buf_size(MAX_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut http = pin!(http);
+    let served = tokio::select! {
+        served = &mut http => served,
+        () = async { stopped.wait_for(|is_stopped| *is_stopped).await.ok(); } => {
+            http.as_mut().graceful_shutdown();
+            http.await
+        }
+    };
+    if let Err(error) = served {
+        debug!(%error, "The connection of a client ended");
+    }
+}
