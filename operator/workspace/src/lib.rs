@@ -11,6 +11,8 @@ mod id;
 mod memory;
 mod metrics;
 mod path;
+#[cfg(any(test, feature = "testing"))]
+mod served;
 mod server;
 mod store;
 #[cfg(test)]
@@ -23,6 +25,8 @@ pub use error::{Quota, WorkspaceError};
 pub use folder::{Folder, FolderError};
 pub use id::{InvalidWorkspaceId, WorkspaceId};
 pub use metrics::Metrics;
+#[cfg(any(test, feature = "testing"))]
+pub use served::{Authority, LIMITS, Served};
 pub use server::{Place, Server, ServerError, ServerSettings};
 pub use store::Limits;
 pub use wire::{Entry, STORE_NAME, WriteMode};

@@ -1,18 +1,11 @@
-//! Stores over a folder and over a bucket of a real S3 server, certificates, and a served store on loopback.
+//! Stores over a folder and over a bucket of a real S3 server.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use object_store::aws::AmazonS3Builder;
-use prometheus_client::registry::Registry;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use s3s::{S3, S3Request, S3Response, S3Result, auth::SimpleAuth, dto, s3_error, service::S3ServiceBuilder};
 use s3s_fs::FileSystem;
@@ -20,7 +13,6 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
-    sync::oneshot,
     task::JoinSet,
 };
 use tokio_rustls::{
@@ -28,52 +20,14 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::ring},
 };
 
-use crate::{
-    Bucket, BucketSettings, Folder, Limits, Metrics, Place, STORE_NAME, Server, ServerSettings,
-    WorkspaceClient, WorkspaceId, WorkspaceSettings, backend::Backend, store::Store,
-};
+pub(crate) use crate::served::{Authority, LIMITS, Served};
+use crate::{Bucket, BucketSettings, Folder, Limits, Metrics, WorkspaceId, backend::Backend, store::Store};
 
-pub(crate) const LIMITS: Limits = Limits {
-    quota_bytes: 1 << 20,
-    quota_files: 20,
-    write_bytes: 64 << 10,
-    file_bytes: 256 << 10,
-    memory_bytes: 1 << 20,
-    expire_after: Some(Duration::from_secs(30 * 24 * 3600)),
-};
 const ACCESS_KEY: &str = "AKIAEXAMPLE";
 const SECRET_KEY: &str = "example-secret";
 
 pub(crate) fn id(owner: &str) -> WorkspaceId {
     WorkspaceId::of_owner(owner)
-}
-
-/// An authority of certificates.
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    pub(crate) fn new(name: &str) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn issue(&self, name: &str) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
-    }
-
-    /// Writes the files of an identity that trusts this authority.
-    pub(crate) fn mount(&self, folder: &Path, name: &str) -> PathBuf {
-        let (certificate, key) = self.issue(name);
-        std::fs::create_dir_all(folder).unwrap();
-        std::fs::write(folder.join("tls.crt"), certificate).unwrap();
-        std::fs::write(folder.join("tls.key"), key).unwrap();
-        std::fs::write(folder.join("ca.crt"), self.0.pem()).unwrap();
-        folder.to_owned()
-    }
 }
 
 /// A file system as S3, in which a folder is no key.
@@ -175,7 +129,7 @@ impl S3Server {
         });
         let ca_bundle = authority.map(|authority| {
             let path = folder.path().join("bundle.crt");
-            std::fs::write(&path, authority.0.pem()).unwrap();
+            std::fs::write(&path, authority.pem()).unwrap();
             path
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -237,54 +191,4 @@ pub(crate) async fn with_each(limits: Limits, test: impl AsyncFn(&'static str, S
     test("folder", store_over(Arc::new(Folder::open(folder.path()).unwrap()), limits)).await;
     let server = S3Server::start().await;
     test("bucket", store_over(Arc::new(server.bucket()), limits)).await;
-}
-
-/// A store that serves on loopback from a folder.
-pub(crate) struct Served {
-    pub(crate) folder: TempDir,
-    pub(crate) address: String,
-    pub(crate) authority: Authority,
-    pub(crate) registry: Registry,
-    stop: Option<oneshot::Sender<()>>,
-    tasks: JoinSet<()>,
-}
-
-impl Served {
-    pub(crate) async fn start(limits: Limits) -> Self {
-        let folder = TempDir::new().unwrap();
-        let authority = Authority::new("authority");
-        let tls_folder = authority.mount(&folder.path().join("store"), STORE_NAME);
-        let place = Place::Folder(Folder::open(&folder.path().join("workspaces")).unwrap());
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        let settings = ServerSettings { tls_folder, limits, drain: Duration::from_secs(5) };
-        let mut server = Server::new(settings, place, metrics).unwrap();
-        server.settle = Duration::ZERO;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(server.serve(listener, async { drop(stopped.await) }));
-        Self { folder, address, authority, registry, stop: Some(stop), tasks }
-    }
-
-    pub(crate) fn client(&self) -> WorkspaceClient {
-        self.client_of(&self.authority)
-    }
-
-    pub(crate) fn client_of(&self, authority: &Authority) -> WorkspaceClient {
-        let tls_folder = authority.mount(&self.folder.path().join("client"), "skillet-operator");
-        WorkspaceClient::new(WorkspaceSettings { address: self.address.clone(), tls_folder })
-    }
-
-    pub(crate) async fn stop(mut self) {
-        drop(self.stop.take());
-        while self.tasks.join_next().await.is_some() {}
-    }
-
-    pub(crate) fn metrics(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        text
-    }
 }
