@@ -75,6 +75,9 @@ test_refusals() {
   refused "a folder outside of the volume" "/gateway/embeddings/path" --set gateway.embeddings.path=../x
   refused "an Ingress without a host" "needs gateway.ingress.host" --set gateway.ingress.enabled=true
   refused "a route without a gateway" "needs gateway.httpRoute.parentRefs" --set gateway.httpRoute.enabled=true
+  refused "a claim beside a bucket" "two places for the files" --set workspaces.enabled=true --set workspaces.s3.bucket=a --set workspaces.volume.existingClaim=b
+  refused "a bucket's service without a scheme" "/workspaces/s3/endpoint" --set workspaces.s3.endpoint=minio:9000
+  refused "a time of expiry without a unit" "/workspaces/expireAfter" --set-string workspaces.expireAfter=30
   refused "an old cluster" "incompatible with Kubernetes" --kube-version 1.32.0
 }
 
@@ -95,19 +98,39 @@ test_confirmation_key() {
   ! grep -qE 'confirmation-key|CONFIRMATION_KEY|kind: Secret$' <<<"$rendered" || fail "a key is there that nobody wants"
 }
 
-# The chart makes a certificate that is of its own authority, or takes the user's own.
-test_broker_certificate() {
-  local rendered folder="$WORK/broker-tls" file
+# certificate COMPONENT MOUNTS: the chart makes a certificate that is of its own authority, or takes the user's own in all pods.
+certificate() {
+  local component=$1 mounts=$2 rendered folder="$WORK/$1-tls" file
   mkdir -p "$folder"
-  rendered="$(helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" --show-only templates/broker.yaml)"
+  rendered="$(helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" --set workspaces.enabled=true --show-only "templates/$component.yaml")"
   for file in ca.crt tls.crt tls.key; do
     sed -n "s/^  $file: \"\(.*\)\"\$/\1/p" <<<"$rendered" | base64 -d >"$folder/$file"
   done
-  openssl verify -CAfile "$folder/ca.crt" -verify_hostname skillet-broker "$folder/tls.crt" >/dev/null || fail "the broker's certificate is not of its authority"
-  [[ "$(openssl x509 -in "$folder/tls.crt" -noout -pubkey)" == "$(openssl pkey -in "$folder/tls.key" -pubout)" ]] || fail "the broker's key is not of its certificate"
-  rendered="$(render --set broker.tlsSecret=own --show-only templates/broker.yaml --show-only templates/deployment.yaml)"
-  [[ "$(grep -c 'secretName: own$' <<<"$rendered")" == 2 ]] || fail "the user's own certificate is not mounted in both"
-  ! grep -q 'kind: Secret$' <<<"$rendered" || fail "a Secret is made beside the user's own"
+  openssl verify -CAfile "$folder/ca.crt" -verify_hostname "skillet-$component" "$folder/tls.crt" >/dev/null || fail "the certificate of $component is not of its authority"
+  [[ "$(openssl x509 -in "$folder/tls.crt" -noout -pubkey)" == "$(openssl pkey -in "$folder/tls.key" -pubout)" ]] || fail "the key of $component is not of its certificate"
+  rendered="$(render --set workspaces.enabled=true --set "$component.tlsSecret=own" --show-only "templates/$component.yaml" --show-only templates/deployment.yaml --show-only templates/deployment-gateway.yaml)"
+  [[ "$(grep -c 'secretName: own$' <<<"$rendered")" == "$mounts" ]] || fail "the user's own certificate of $component is not mounted in $mounts pods"
+  ! grep -q "name: skillet-$component-tls\$" <<<"$rendered" || fail "a Secret is made beside the user's own"
+}
+
+test_certificates() {
+  certificate broker 2
+  certificate workspaces 3
+}
+
+# The files have one place, and a bucket needs no volume.
+test_workspaces() {
+  local rendered
+  rendered="$(render)"
+  ! grep -q workspaces <<<"$rendered" || fail "a store of workspaces is installed that nobody wants"
+  rendered="$(render --set workspaces.enabled=true)"
+  grep -A1 -e '- name: FOLDER$' <<<"$rendered" | grep -qF 'value: "/workspaces"' || fail "the store has no folder"
+  grep -q '^kind: PersistentVolumeClaim$' <<<"$rendered" || fail "the chart makes no claim"
+  rendered="$(render --set workspaces.enabled=true --set workspaces.volume.existingClaim=mine)"
+  grep -q 'claimName: mine$' <<<"$rendered" || fail "the user's own claim is not mounted"
+  ! grep -q '^kind: PersistentVolumeClaim$' <<<"$rendered" || fail "a claim is made beside the user's own"
+  rendered="$(render --set workspaces.enabled=true --set workspaces.s3.bucket=files)"
+  ! grep -qE '^kind: PersistentVolumeClaim$|name: FOLDER$|fsGroup' <<<"$rendered" || fail "a volume is used beside a bucket"
 }
 
 test_versions() {
@@ -121,7 +144,7 @@ test_versions() {
 # Every flag has a variable, and every variable a value: with all values set, each of them stands in the Deployment.
 test_flags() {
   local flag value rendered
-  rendered="$(render --values "$CHART/ci/all-values.yaml" --show-only templates/deployment.yaml --show-only templates/deployment-gateway.yaml --show-only templates/broker.yaml)"
+  rendered="$(render --values "$CHART/ci/all-values.yaml" --show-only templates/deployment.yaml --show-only templates/deployment-gateway.yaml --show-only templates/broker.yaml --show-only templates/workspaces.yaml)"
   while read -r flag value; do
     grep -A1 -e "- name: $flag\$" <<<"$rendered" | grep -qF "value: \"$value\"" || fail "$flag is not $value"
   done <<'TEXT'
@@ -148,6 +171,21 @@ BODY_MEMORY_MIB 64
 DRAIN_SECONDS 60
 CA_BUNDLE /ca-bundle/bundle.crt
 TLS_KEY_FILE /tls/tls.key
+WORKSPACES_TLS_FOLDER /workspaces-tls
+WORKSPACES_ADDRESS skills-workspaces.skillet-system.svc:9445
+TLS_FOLDER /workspaces-tls
+LISTEN_ADDRESS [::]:9445
+S3_BUCKET files
+S3_PREFIX skillet/workspaces
+S3_ENDPOINT https://s3.storage.example:9000
+S3_REGION eu-central-1
+S3_PATH_STYLE true
+QUOTA_MIB 10
+QUOTA_FILES 50
+MAX_WRITE_KIB 512
+MAX_FILE_MIB 4
+MEMORY_MIB 32
+EXPIRE_AFTER 48h
 LOG_FORMAT text
 LOG_FILTER info,kube=debug
 OTEL_EXPORTER_OTLP_ENDPOINT http://collector.monitoring:4318
@@ -236,7 +274,7 @@ main() {
   WORK="$(mktemp -d)"
   trap 'rm -rf "$WORK"' EXIT
   local test before passed=0
-  for test in test_lint test_golden test_refusals test_confirmation_key test_broker_certificate test_versions test_flags test_crds test_package test_monitoring test_readme; do
+  for test in test_lint test_golden test_refusals test_confirmation_key test_certificates test_workspaces test_versions test_flags test_crds test_package test_monitoring test_readme; do
     before=$FAILED
     "$test"
     ((FAILED > before)) || passed=$((passed + 1))

@@ -73,6 +73,9 @@ app.kubernetes.io/component: {{ if include "skillet.gateway.isAlone" . }}gateway
     - name: EMBEDDINGS_FOLDER
       value: {{ printf "/embeddings/%s" .Values.gateway.embeddings.path | trimSuffix "/" | quote }}
     {{- end }}
+    {{- if .Values.workspaces.enabled }}
+    {{- include "skillet.workspaces.clientEnv" . | nindent 4 }}
+    {{- end }}
     # One heap per thread would hold what a thread once needed.
     - name: MALLOC_ARENA_MAX
       value: "1"
@@ -106,7 +109,7 @@ app.kubernetes.io/component: {{ if include "skillet.gateway.isAlone" . }}gateway
     {{- toYaml .Values.gateway.resources | nindent 4 }}
   securityContext:
     {{- include "skillet.containerSecurityContext" . | nindent 4 }}
-  {{- if include "skillet.gateway.hasVolumes" . }}
+  {{- if or (include "skillet.gateway.hasVolumes" .) .Values.workspaces.enabled }}
   volumeMounts:
     {{- if .Values.gateway.tlsSecret }}
     - name: tls
@@ -122,6 +125,9 @@ app.kubernetes.io/component: {{ if include "skillet.gateway.isAlone" . }}gateway
     - name: embeddings
       mountPath: /embeddings
       readOnly: true
+    {{- end }}
+    {{- if .Values.workspaces.enabled }}
+    {{- include "skillet.workspaces.tlsMount" . | nindent 4 }}
     {{- end }}
   {{- end }}
 {{- end }}

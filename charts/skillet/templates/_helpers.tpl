@@ -57,6 +57,67 @@ app.kubernetes.io/component: broker
   readOnly: true
 {{- end }}
 
+{{- define "skillet.workspaces.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "skillet.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: workspaces
+{{- end }}
+
+{{/* The Secret with the certificate of the store of workspaces and its clients. */}}
+{{- define "skillet.workspaces.tlsSecret" -}}
+{{- .Values.workspaces.tlsSecret | default (printf "%s-workspaces-tls" (include "skillet.fullname" .)) }}
+{{- end }}
+
+{{- define "skillet.workspaces.tlsVolume" -}}
+- name: workspaces-tls
+  secret:
+    secretName: {{ include "skillet.workspaces.tlsSecret" . }}
+{{- end }}
+
+{{- define "skillet.workspaces.tlsMount" -}}
+- name: workspaces-tls
+  mountPath: /workspaces-tls
+  readOnly: true
+{{- end }}
+
+{{/* The way to the store, for operator and gateway. */}}
+{{- define "skillet.workspaces.clientEnv" -}}
+- name: WORKSPACES_ADDRESS
+  value: "{{ include "skillet.fullname" . }}-workspaces.{{ .Release.Namespace }}.svc:{{ regexFind "[0-9]+$" .Values.workspaces.address }}"
+- name: WORKSPACES_TLS_FOLDER
+  value: "/workspaces-tls"
+{{- end }}
+
+{{/* (list $ "broker" "name-of-the-secret"): a certificate for the DNS name skillet-broker with its authority. What is there stays. */}}
+{{- define "skillet.identitySecret" -}}
+{{- $root := index . 0 }}
+{{- $component := index . 1 }}
+{{- $name := index . 2 }}
+{{- $there := dig "data" dict (lookup "v1" "Secret" $root.Release.Namespace $name) -}}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "skillet.labels" $root | nindent 4 }}
+    app.kubernetes.io/component: {{ $component }}
+type: kubernetes.io/tls
+data:
+  {{- if index $there "ca.crt" }}
+  {{- range $key := list "ca.crt" "tls.crt" "tls.key" }}
+  {{ $key }}: {{ index $there $key | quote }}
+  {{- end }}
+  {{- else }}
+  {{- $dns := printf "skillet-%s" $component }}
+  {{- $authority := genCA (printf "%s-authority" $dns) 3650 }}
+  {{- $certificate := genSignedCert $dns nil (list $dns) 3650 $authority }}
+  ca.crt: {{ $authority.Cert | b64enc | quote }}
+  tls.crt: {{ $certificate.Cert | b64enc | quote }}
+  tls.key: {{ $certificate.Key | b64enc | quote }}
+  {{- end }}
+{{- end }}
+
 {{/* For every object of the release. */}}
 {{- define "skillet.labels" -}}
 app.kubernetes.io/name: {{ include "skillet.name" . }}
