@@ -4,6 +4,8 @@
 //! become two bytes: DLE, then the byte with bit 5 flipped. A line feed as it is carries nothing: it only makes the container
 //! runtime write what it has to the log, which it otherwise does after 16 KiB or at the end.
 
+use memchr::{memchr2, memchr3, memchr3_iter};
+
 const DLE: u8 = 0x10;
 const CR: u8 = b'\r';
 const LF: u8 = b'\n';
@@ -11,18 +13,18 @@ const FLIP: u8 = 0x20;
 
 /// Encodes bytes for the wire.
 pub(crate) fn escape(bytes: Vec<u8>) -> Vec<u8> {
-    let special = bytes.iter().filter(|byte| is_special(**byte)).count();
+    let special = memchr3_iter(DLE, CR, LF, &bytes).count();
     if special == 0 {
         return bytes;
     }
     let mut encoded = Vec::with_capacity(bytes.len() + special);
-    for byte in bytes {
-        if is_special(byte) {
-            encoded.extend([DLE, byte ^ FLIP]);
-        } else {
-            encoded.push(byte);
-        }
+    let mut rest = bytes.as_slice();
+    while let Some(place) = memchr3(DLE, CR, LF, rest) {
+        encoded.extend_from_slice(&rest[..place]);
+        encoded.extend([DLE, rest[place] ^ FLIP]);
+        rest = &rest[place + 1..];
     }
+    encoded.extend_from_slice(rest);
     encoded
 }
 
@@ -31,10 +33,6 @@ pub(crate) fn escape_line(bytes: Vec<u8>) -> Vec<u8> {
     let mut encoded = escape(bytes);
     encoded.push(LF);
     encoded
-}
-
-fn is_special(byte: u8) -> bool {
-    matches!(byte, DLE | CR | LF)
 }
 
 /// Decodes bytes from the wire, wherever they are cut.
@@ -47,18 +45,22 @@ impl Unescape {
     /// Decodes `encoded`. Bytes that no runner sends decode to something that fails the framing or the digest.
     pub(crate) fn push(&mut self, encoded: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(encoded.len());
-        for byte in encoded {
-            match (self.is_escaped, *byte) {
-                (true, byte) => {
-                    bytes.push(byte ^ FLIP);
-                    self.is_escaped = false;
-                }
-                (false, DLE) => self.is_escaped = true,
-                (false, LF) => {}
-                (false, byte) => bytes.push(byte),
+        let mut rest = encoded;
+        loop {
+            if self.is_escaped {
+                let Some((first, after)) = rest.split_first() else { return bytes };
+                bytes.push(first ^ FLIP);
+                self.is_escaped = false;
+                rest = after;
             }
+            let Some(place) = memchr2(DLE, LF, rest) else {
+                bytes.extend_from_slice(rest);
+                return bytes;
+            };
+            bytes.extend_from_slice(&rest[..place]);
+            self.is_escaped = rest[place] == DLE;
+            rest = &rest[place + 1..];
         }
-        bytes
     }
 }
 
