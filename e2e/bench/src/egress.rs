@@ -1,6 +1,7 @@
 //! The one way out, over the whole cluster: programs in sandboxes against the same program on this machine, HTTP skills against
 //! direct requests, and the broker's memory. The host is a server of this process.
 
+mod beside;
 mod host;
 mod http_skills;
 mod node;
@@ -98,9 +99,7 @@ async fn output(j: &Journey, execution: &SkillExecution) -> anyhow::Result<Value
 
 /// Runs the client on this machine.
 async fn outside(host: &Host, what: &Value) -> anyhow::Result<Value> {
-    let distribution = "/usr/bin/python3";
-    let python = if Path::new(distribution).exists() { distribution } else { "python3" };
-    let mut child = Command::new(python)
+    let mut child = Command::new(python())
         .args(["-c", CLIENT])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -113,6 +112,12 @@ async fn outside(host: &Host, what: &Value) -> anyhow::Result<Value> {
     let done = child.wait_with_output().await?;
     ensure!(done.status.success(), "the client failed on this machine: {}", done.status);
     Ok(serde_json::from_slice(&done.stdout)?)
+}
+
+/// The distribution's Python, if there is one: a wrapper of another would be measured, too.
+fn python() -> &'static str {
+    let distribution = "/usr/bin/python3";
+    if Path::new(distribution).exists() { distribution } else { "python3" }
 }
 
 /// A run that may use the network and does not, against one that may not.

@@ -129,11 +129,9 @@ async fn main() -> anyhow::Result<ExitCode> {
 }
 
 async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<Vec<Figure>> {
+    let runner = || args.runner.clone().unwrap_or_else(|| root.join("target/images/bin/skillet-runner"));
     match subject {
-        Subject::Runner => {
-            let built = || root.join("target/images/bin/skillet-runner");
-            runner::measure(&args.runner.clone().unwrap_or_else(built)).await
-        }
+        Subject::Runner => runner::measure(&runner()).await,
         Subject::Images => images::measure(&root.join("target/images/images.json")),
         Subject::Cold => cold::measure(args.runs).await,
         Subject::Writes => writes::measure(&cluster::audit_log()).await,
@@ -152,7 +150,7 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
         Subject::Scripts => scripts::measure(args.runs).await,
         Subject::Sources => sources::measure().await,
         Subject::Call => call::measure(args.runs).await,
-        Subject::EgressRequests => egress::requests().await,
+        Subject::EgressRequests => egress::requests(&runner()).await,
         Subject::EgressThroughput => egress::throughput().await,
         Subject::EgressIdle => egress::idle().await,
         Subject::HttpSkills => egress::http_skills().await,

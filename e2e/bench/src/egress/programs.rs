@@ -1,10 +1,14 @@
 //! An unmodified program in a sandbox against the same program on this machine: small requests, and much at once.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::{
-    alone, apply_client, inside,
+    alone, apply_client,
+    beside::Beside,
+    inside,
     node::{self, Usage},
     outside,
 };
@@ -14,29 +18,36 @@ const ROUNDS: usize = 5;
 const TRANSFERS: usize = 3;
 const BYTES: u32 = 500_000_000;
 
-/// Small requests. Both take turns; the ratio is of the medians of all rounds.
-pub(crate) async fn requests() -> anyhow::Result<Vec<Figure>> {
+/// Small requests, in three places that take turns: directly, in a runner whose stream leads straight to the broker, and in a
+/// sandbox of the cluster. The ratios are of the medians of all rounds.
+pub(crate) async fn requests(runner: &Path) -> anyhow::Result<Vec<Figure>> {
     alone(1, async |journeys, host| {
-        apply_client(&journeys[0], host, "1").await?;
+        let j = &journeys[0];
+        apply_client(j, host, "1").await?;
+        let beside = Beside::find(&j.client, runner).await?;
         let what = json!({ "do": "requests" });
-        let (mut sandbox, mut direct) = (Vec::new(), Vec::new());
+        let (mut direct, mut short, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            sandbox.push(inside(&journeys[0], host, &what).await?);
+            short.push(beside.run(host, &what).await?);
+            whole.push(inside(j, host, &what).await?);
             direct.push(outside(host, &what).await?);
         }
-        let ratio = |field: &str, what: &str| {
-            let (sandbox, direct) = (median(&sandbox, field)?, median(&direct, field)?);
-            let ratio = sandbox / direct;
-            println!("{what}: {sandbox:.0} us in a sandbox, {direct:.0} us directly, {ratio:.2} times");
-            anyhow::Ok(ratio)
+        let ratios = |field: &str, what: &str| {
+            let [direct, short, whole] = [median(&direct, field)?, median(&short, field)?, median(&whole, field)?];
+            let ratios = [short / direct, whole / direct];
+            println!("{what}: {direct:.0} us directly, {short:.0} us through runner and broker ({:.2} times), {whole:.0} us with kubelet and API server between them ({:.1} times)", ratios[0], ratios[1]);
+            anyhow::Ok(ratios)
         };
-        let new = ratio("new", "request on a new connection, name looked up each time")?;
-        ratio("resolved", "request on a new connection, name looked up once")?;
-        let kept = ratio("kept", "request on a kept connection")?;
+        let new = ratios("new", "request on a new connection, name looked up each time")?;
+        ratios("resolved", "request on a new connection, name looked up once")?;
+        let kept = ratios("kept", "request on a kept connection")?;
         println!("load {}", node::load());
+        let requests = ROUNDS * 400;
         Ok(vec![
-            Figure::lower("egress_http_ratio", new, 4.0, "ratio", ROUNDS * 400),
-            Figure::lower("egress_kept_ratio", kept, 3.0, "ratio", ROUNDS * 400),
+            Figure::lower("egress_http_ratio", new[0], 4.0, "ratio", requests),
+            Figure::lower("egress_kept_ratio", kept[0], 3.0, "ratio", requests),
+            Figure::lower("egress_cluster_http_ratio", new[1], 25.0, "ratio", requests),
+            Figure::lower("egress_cluster_kept_ratio", kept[1], 25.0, "ratio", requests),
         ])
     })
     .await

@@ -1,0 +1,165 @@
+//! The client in a runner on this machine, whose stream leads straight to the cluster's broker: what runner, operator's client
+//! and broker cost, without the kubelet and API server between them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use anyhow::{Context as _, bail, ensure};
+use k8s_openapi::api::core::v1::{Endpoints, Secret};
+use kube::{Api, Client};
+use serde_json::Value;
+use skillet_egress::{BrokerClient, BrokerSettings, InternalHostRule, RunPolicy, RunReceiver, RunSender};
+use skillet_protocol::{
+    FileContent, Hello, HostRule, OperatorMessage, Program, Run, RunFile, RunLimits, RunNetwork, RunOutcome,
+    RunnerMessage, StreamReader,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use super::{CLIENT, Host, task};
+
+const BROKER: &str = "skillet-broker";
+const OPERATOR_NAMESPACE: &str = "skillet-system";
+const READ_BYTES: usize = 128 * 1024;
+
+/// The cluster's broker, and the runner of the images.
+pub(super) struct Beside {
+    broker: BrokerClient,
+    runner: PathBuf,
+    /// Removed with this value.
+    _tls: TempDir,
+}
+
+impl Beside {
+    pub(super) async fn find(client: &Client, runner: &Path) -> anyhow::Result<Self> {
+        let tls = tempfile::tempdir()?;
+        let secret = Api::<Secret>::namespaced(client.clone(), OPERATOR_NAMESPACE).get(BROKER).await?;
+        for (file, content) in secret.data.unwrap_or_default() {
+            std::fs::write(tls.path().join(file), content.0)?;
+        }
+        let address = address(client).await?;
+        let broker = BrokerClient::new(BrokerSettings { address, tls_folder: tls.path().to_owned() });
+        Ok(Self { broker, runner: runner.to_owned(), _tls: tls })
+    }
+
+    /// Runs the client in a runner, and returns its output.
+    pub(super) async fn run(&self, host: &Host, what: &Value) -> anyhow::Result<Value> {
+        let scratch = tempfile::tempdir_in("/dev/shm")?;
+        let mut child = self.start(&scratch)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (mut stdin, stdout) = stdin.zip(stdout).context("the runner has no pipes")?;
+        send(&mut stdin, &OperatorMessage::Hello(Hello { epoch: 1 })).await?;
+        send(&mut stdin, &OperatorMessage::Run(Box::new(run(host, what)))).await?;
+        let (up, down) = self.broker.open_run(&policy(host)).await?.split();
+        tokio::select! {
+            output = from_runner(stdout, up) => output,
+            sent = from_broker(down, stdin) => bail!("the link to the broker ended: {sent:?}"),
+        }
+    }
+
+    fn start(&self, scratch: &TempDir) -> anyhow::Result<Child> {
+        let log = scratch.path().join("termination-log");
+        let work = scratch.path().join("work");
+        std::fs::create_dir(&work)?;
+        let mut command = Command::new(&self.runner);
+        command.arg("--scratch").arg(work).arg("--termination-log").arg(log).arg("--network");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        command.spawn().with_context(|| format!("{}: `make images` builds it", self.runner.display()))
+    }
+}
+
+/// Passes on the frames of connections, and returns what the program printed.
+async fn from_runner(mut stdout: ChildStdout, broker: RunSender) -> anyhow::Result<Value> {
+    let (mut reader, mut buffer, mut output) = (StreamReader::new(), vec![0; READ_BYTES], Vec::new());
+    loop {
+        while let Some(message) = reader.next_message()? {
+            match message {
+                RunnerMessage::Network(request) => broker.send(request).await?,
+                RunnerMessage::Stdout(bytes) => output.extend(bytes),
+                RunnerMessage::Stderr(bytes) => eprint!("{}", String::from_utf8_lossy(&bytes)),
+                RunnerMessage::Exit(receipt) => {
+                    ensure!(
+                        receipt.outcome == RunOutcome::Exited { code: 0 },
+                        "the client: {:?}",
+                        receipt.outcome
+                    );
+                    return Ok(serde_json::from_slice(&output)?);
+                }
+                RunnerMessage::Refused(refused) => bail!("the runner refused the run: {}", refused.message),
+                RunnerMessage::Ready(_)
+                | RunnerMessage::Accepted(_)
+                | RunnerMessage::StdoutTail(_)
+                | RunnerMessage::StderrTail(_) => {}
+            }
+        }
+        let read = stdout.read(&mut buffer).await?;
+        ensure!(read > 0, "the runner ended without a receipt");
+        reader.push(&buffer[..read]);
+    }
+}
+
+async fn from_broker(mut broker: RunReceiver, mut stdin: ChildStdin) -> anyhow::Result<()> {
+    while let Some(response) = broker.next().await {
+        send(&mut stdin, &OperatorMessage::Network(response)).await?;
+    }
+    Ok(())
+}
+
+async fn send(stdin: &mut ChildStdin, message: &OperatorMessage) -> anyhow::Result<()> {
+    stdin.write_all(&message.encode()?).await?;
+    Ok(stdin.flush().await?)
+}
+
+/// The address of a pod of the broker, which this machine reaches.
+async fn address(client: &Client) -> anyhow::Result<String> {
+    let endpoints = Api::<Endpoints>::namespaced(client.clone(), OPERATOR_NAMESPACE).get(BROKER).await?;
+    let subset = endpoints.subsets.into_iter().flatten().next().context("the broker has no pod")?;
+    let pod = subset.addresses.into_iter().flatten().next().context("no pod of the broker is ready")?;
+    let port = subset.ports.into_iter().flatten().next().context("the broker has no port")?;
+    Ok(format!("{}:{}", pod.ip, port.port))
+}
+
+fn rule(host: &Host) -> HostRule {
+    HostRule { name: host.name.clone(), ports: vec![host.address.port()] }
+}
+
+fn policy(host: &Host) -> RunPolicy {
+    let internal = InternalHostRule { host: rule(host), ranges: vec![host.address.ip().to_string()] };
+    RunPolicy {
+        run: "bench".to_owned(),
+        tenant: "bench".to_owned(),
+        hosts: vec![rule(host)],
+        internal_hosts: vec![internal],
+        denied_ranges: Vec::new(),
+        connections: 256,
+        transfer_bytes: 1 << 40,
+    }
+}
+
+fn run(host: &Host, what: &Value) -> Run {
+    Run {
+        execution_uid: "bench".to_owned(),
+        attempt: 1,
+        epoch: 1,
+        program: Program::Command { argv: vec![super::python().to_owned(), "client.py".to_owned()] },
+        files: vec![RunFile { path: "client.py".to_owned(), content: FileContent::from(CLIENT) }],
+        input: task(host, what, true).to_string(),
+        keeps_input_open: false,
+        env: [].into(),
+        secret_env: [].into(),
+        network: Some(RunNetwork { hosts: vec![rule(host)], connections: 256 }),
+        limits: RunLimits {
+            timeout_ms: 300_000,
+            grace_ms: 200,
+            processes: 32,
+            output_bytes: 1 << 20,
+            file_bytes: 32 << 20,
+            open_files: 256,
+        },
+    }
+}
