@@ -97,6 +97,12 @@ impl Served {
         self.client_of(&self.authority)
     }
 
+    /// Returns the same client, of a store that is said to be elsewhere.
+    pub fn client_at(&self, address: String) -> WorkspaceClient {
+        let tls_folder = self.authority.mount(&self.folder.path().join("client"), "skillet-operator");
+        WorkspaceClient::new(WorkspaceSettings { address, tls_folder })
+    }
+
     pub(crate) fn client_of(&self, authority: &Authority) -> WorkspaceClient {
         let tls_folder = authority.mount(&self.folder.path().join("client"), "skillet-operator");
         WorkspaceClient::new(WorkspaceSettings { address: self.address.clone(), tls_folder })
