@@ -7,6 +7,7 @@ pub mod error_form;
 pub mod inject;
 mod instructions;
 mod name_header;
+mod native_tools;
 mod offered_tools;
 mod passthrough;
 pub mod preferences;

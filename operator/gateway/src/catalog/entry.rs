@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use skillet_api::{
     Skill, SkillVersion,
+    builtin::Builtin,
     reason::{READY, SECRETS_PRESENT},
     skill::{Invocation, Mode, Run, Tool},
 };
@@ -81,6 +82,8 @@ pub struct CachedContent {
     pub seal: u128,
     /// False for instructions alone, which nothing runs.
     pub has_program: bool,
+    /// The program of Skillet itself that runs.
+    pub builtin: Option<Builtin>,
     pub instructions: Option<Arc<CachedInstructions>>,
     pub description: Arc<str>,
     pub tool: ToolSchemas,
@@ -160,6 +163,7 @@ impl CachedVersion {
                 version: spec.version.as_str().into(),
                 seal: seal(&spec.digest),
                 has_program: spec.run.is_some(),
+                builtin: spec.run.as_ref().and_then(|run| run.builtin),
                 instructions: CachedInstructions::of(spec).map(Arc::new),
                 description: builtin::description(&spec.description, spec.run.as_ref()).into(),
                 tool: ToolSchemas::of(spec.tool.as_ref(), spec.run.as_ref()),

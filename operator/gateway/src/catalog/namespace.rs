@@ -239,6 +239,7 @@ fn candidate(skill: &CachedSkill, current: Option<&Arc<CachedVersion>>) -> Optio
         version: current.map(|current| current.version.clone()).unwrap_or_default(),
         is_ready: current.is_some() && !skill.lacks_secret,
         has_program: current.is_none_or(|current| current.has_program),
+        builtin: current.and_then(|current| current.builtin),
         description: description.clone(),
         tags: spec.tags.clone(),
         examples: spec.examples.clone(),

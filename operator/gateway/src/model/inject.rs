@@ -167,7 +167,7 @@ fn results_json(results: &[ToolResult]) -> Value {
 
 async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<Json<Value>, ApiError> {
     let (explained, forbidden) = read_turn(&gateway, request).await?.explain(&gateway).await?;
-    let ExplainedOffer { mode, skills, instructions, terms } = explained;
+    let ExplainedOffer { mode, skills, instructions, native, terms } = explained;
     let skills: Vec<Value> = skills.iter().map(explanation_json).collect();
     let terms: Vec<Value> = terms
         .iter()
@@ -175,8 +175,10 @@ async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<
         .collect();
     let forbidden: Vec<Value> =
         forbidden.iter().map(|(namespace, verb)| forbidden_json(namespace, *verb)).collect();
-    Ok(Json(json!({ "mode": mode, "skills": skills, "instructions": instructions, "terms": terms,
-            "embeddings": gateway.catalog.embeddings().to_json(), "forbidden": forbidden })))
+    Ok(Json(
+        json!({ "mode": mode, "skills": skills, "instructions": instructions, "nativeTools": native, "terms": terms,
+            "embeddings": gateway.catalog.embeddings().to_json(), "forbidden": forbidden }),
+    ))
 }
 
 fn forbidden_json(namespace: &str, verb: Verb) -> Value {

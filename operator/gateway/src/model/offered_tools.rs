@@ -1,5 +1,7 @@
 //! The tools that one request was offered, and the meaning of each name.
 
+mod tool_fields;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, OnceLock},
@@ -10,18 +12,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_api::skill::Invocation;
 use skillet_kube::lock;
-use skillet_llm::{OfferedNames, ToolDefinition};
+use skillet_llm::{OfferedNames, ToolDefinition, tool_names::builtin};
 use skillet_offer::{Candidate, RejectReason, SkillFilter};
 
+use self::tool_fields::ToolFields;
 use super::{
     instructions::{InstructionTexts, Restrictions},
     name_header::set_header,
+    native_tools::{self, NativeOutcome},
     server_tools::ServerTarget,
 };
 use crate::learning::Lesson;
 
-/// Longest name of a server or a tool, and longest id of a session, that a router may give back.
-const MAX_MCP_TEXT: usize = 2048;
 /// Names of the offered tools.
 pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
 /// The reason why nothing is offered, if the request itself forbids it.
@@ -36,6 +38,10 @@ pub struct OfferedTools {
     pub tools: Vec<ToolDefinition>,
     /// The meaning of each tool name: the names in `tools`, and aliases that a moved client may still call.
     pub targets: HashMap<Arc<str>, OfferedTool>,
+    /// Tool names of built-in programs by the programs' own names, under which they may be called too.
+    pub(super) builtins: HashMap<&'static str, Arc<str>>,
+    /// The native tools of the request that the policy wants replaced.
+    pub(super) native: Vec<NativeOutcome>,
     /// The skills that the tools of mode `Search` and those for instructions reach.
     pub scope: SearchScope,
     /// Texts of skills that are put into the request.
@@ -71,68 +77,6 @@ pub enum OfferedTool {
     },
     /// A tool of a skill's MCP server.
     Server(ServerTarget),
-}
-
-/// The fields of an [`OfferedTool`], apart so that an error names its field.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct ToolFields {
-    namespace: Option<String>,
-    skill: Option<String>,
-    version: Option<String>,
-    #[serde(default)]
-    confirm: bool,
-    search: Option<SearchAction>,
-    instructions: Option<InstructionsAction>,
-    mcp_server: Option<String>,
-    mcp_tool: Option<String>,
-    mcp_session: Option<String>,
-}
-
-impl TryFrom<ToolFields> for OfferedTool {
-    type Error = &'static str;
-
-    fn try_from(fields: ToolFields) -> Result<Self, Self::Error> {
-        let ToolFields {
-            namespace,
-            skill,
-            version,
-            confirm,
-            search,
-            instructions,
-            mcp_server,
-            mcp_tool,
-            mcp_session,
-        } = fields;
-        let skill = namespace.zip(skill).zip(version);
-        match (skill, (search, instructions), (mcp_server, mcp_tool, mcp_session)) {
-            (None, (Some(search), None), (None, None, None)) => Ok(Self::Search { search }),
-            (None, (None, Some(instructions)), (None, None, None)) => Ok(Self::Instructions { instructions }),
-            (Some(((namespace, skill), version)), (None, None), (None, None, None)) => {
-                Ok(Self::Skill(Target { namespace, skill, version, confirm }))
-            }
-            (
-                Some(((namespace, skill), version)),
-                (None, None),
-                (Some(mcp_server), Some(mcp_tool), Some(mcp_session)),
-            ) if [mcp_server.len(), mcp_tool.len(), mcp_session.len()]
-                .iter()
-                .all(|size| *size <= MAX_MCP_TEXT) =>
-            {
-                Ok(Self::Server(ServerTarget {
-                    namespace,
-                    skill,
-                    version,
-                    mcp_server,
-                    mcp_tool,
-                    mcp_session,
-                }))
-            }
-            _ => Err(
-                "a tool has `namespace`, `skill` and `version`, of an MCP server also `mcpServer`, `mcpTool` and `mcpSession`; or `search` or `instructions` alone",
-            ),
-        }
-    }
 }
 
 /// The action of a tool of mode `Search`.
@@ -188,6 +132,13 @@ impl OfferedTools {
         Self { withheld: Some(RejectReason::Excluded(reason)), ..Self::default() }
     }
 
+    /// Returns these tools, and behind them those of another offer.
+    pub(super) fn followed_by(mut self, other: Self) -> Self {
+        self.tools.extend(other.tools);
+        self.targets.extend(other.targets);
+        Self { tools: self.tools, targets: self.targets, builtins: self.builtins, ..other }
+    }
+
     /// The tools that were sent and what each runs.
     pub fn sent(&self) -> BTreeMap<&str, &OfferedTool> {
         let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
@@ -202,6 +153,9 @@ impl OfferedTools {
         }
         if let Some(reason) = &self.withheld {
             json["notOffered"] = reason.as_str().into();
+        }
+        if !self.native.is_empty() {
+            json["nativeTools"] = self.native.iter().map(NativeOutcome::to_json).collect();
         }
         json
     }
@@ -220,12 +174,17 @@ impl OfferedTools {
         if let Some(reason) = &self.withheld {
             set_header(&mut headers, NOT_OFFERED_HEADER, std::iter::once(reason.as_str()));
         }
+        native_tools::add_header(&self.native, &mut headers);
         headers
     }
 
     /// Returns the meaning of a tool's name.
     pub(super) fn target(&self, name: &str) -> Option<OfferedTool> {
-        self.targets.get(name).cloned().or_else(|| lock(&self.attached).get(name).cloned())
+        let known = self.targets.get(name).cloned();
+        known.or_else(|| lock(&self.attached).get(name).cloned()).or_else(|| {
+            let tool = self.builtins.get(builtin::canonical(name))?;
+            self.targets.get(tool).cloned()
+        })
     }
 
     /// Returns true if any tool is as `is_it` says.
@@ -305,7 +264,17 @@ impl OfferedTools {
             let own = self.targets.iter().filter(move |(_, tool)| tool.needs_confirmation() == confirms);
             own.map(|(name, _)| name.clone())
         };
-        self.shared_names.get_or_init(|| Arc::new(OfferedNames::new(of(false), of(true))))
+        let builtins = |confirms: bool| {
+            let is_such = move |tool: &Arc<str>| {
+                self.targets.get(tool).is_some_and(|tool| tool.needs_confirmation() == confirms)
+            };
+            self.builtins.iter().filter(move |(_, tool)| is_such(tool)).map(|(builtin, _)| *builtin)
+        };
+        let names = || {
+            let names = OfferedNames::new(of(false), of(true)).with_builtins(builtins(false));
+            Arc::new(names.with_confirmed_builtins(builtins(true)))
+        };
+        self.shared_names.get_or_init(names)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The provider of a request, by its dialect and model, and what the policy says of that model. No I/O.
 
-use skillet_api::gateway::{Provider, ProviderDialect, Providers, ToolUse};
+use skillet_api::gateway::{ModelTools, Provider, ProviderDialect, Providers, ToolUse};
 use skillet_core::glob;
-use skillet_llm::DialectName;
+use skillet_llm::{DialectName, native_tools::NativeTool};
 
 /// The provider of a request.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +19,26 @@ impl ChosenProvider<'_> {
     }
 
     fn tool_use(&self, model: &str) -> ToolUse {
-        let exception = self.settings.model_tools.iter().find(|of| glob::matches(&of.model, model));
-        exception.map_or(self.settings.tools, |of| of.tools)
+        self.exception(model).map_or(self.settings.tools, |of| of.tools)
+    }
+
+    fn exception(&self, model: &str) -> Option<&ModelTools> {
+        self.settings.model_tools.iter().find(|of| glob::matches(&of.model, model))
+    }
+
+    /// Returns true if a skill stands in the place of a tool that the provider runs itself.
+    fn replaces(&self, dialect: DialectName, model: &str, tool: NativeTool) -> bool {
+        let exception = self.exception(model);
+        let of_model = match tool {
+            NativeTool::WebSearch => exception.and_then(|of| of.native_web_search),
+            NativeTool::WebFetch => exception.and_then(|of| of.native_web_fetch),
+        };
+        let of_provider = match tool {
+            NativeTool::WebSearch => self.settings.native_web_search,
+            NativeTool::WebFetch => self.settings.native_web_fetch,
+        };
+        let is_native = dialect.has_native_tools() && self.settings.is_public(family(dialect));
+        of_model.unwrap_or(of_provider).replaces(is_native)
     }
 }
 
@@ -41,6 +59,12 @@ pub(super) fn choose<'a>(
 /// Returns the policy's word on skills for a model. A model that no provider takes is as others.
 pub(super) fn tool_use(providers: &Providers, dialect: DialectName, model: &str) -> ToolUse {
     choose(providers, dialect, Some(model)).map_or(ToolUse::Auto, |provider| provider.tool_use(model))
+}
+
+/// Returns the provider's own tools in whose place skills stand, by the policy.
+pub(super) fn replaced_tools(providers: &Providers, dialect: DialectName, model: &str) -> Vec<NativeTool> {
+    let Some(provider) = choose(providers, dialect, Some(model)) else { return Vec::new() };
+    NativeTool::ALL.into_iter().filter(|tool| provider.replaces(dialect, model, *tool)).collect()
 }
 
 fn additional(providers: &Providers, dialect: DialectName) -> impl Iterator<Item = ChosenProvider<'_>> {
@@ -129,5 +153,33 @@ mod tests {
         assert_eq!((of("o1-mini"), of("o3"), of("gpt-5")), (ToolUse::Never, ToolUse::Always, ToolUse::Auto));
         assert_eq!(tool_use(&several(), DialectName::OpenAiChat, "llama-3"), ToolUse::Never);
         assert_eq!(tool_use(&several(), DialectName::OpenAiChat, "o3"), ToolUse::Auto);
+    }
+
+    #[test]
+    fn skills_replace_native_tools_by_provider_model_and_address() {
+        use DialectName::{Anthropic, OpenAiChat, OpenAiResponses};
+        let providers = policy(json!({
+            "openai": { "nativeWebSearch": "Auto", "modelTools": [
+                { "model": "o3*", "tools": "Auto", "nativeWebSearch": "Keep", "nativeWebFetch": "Replace" },
+                { "model": "o*", "tools": "Auto" },
+            ] },
+            "anthropic": { "nativeWebFetch": "Auto" },
+            "additional": [{ "name": "m", "dialect": "Anthropic", "models": ["mini*"], "baseUrl": "https://a.example",
+                "nativeWebSearch": "Auto", "nativeWebFetch": "Keep" }],
+        }));
+        let of = |dialect, model| replaced_tools(&providers, dialect, model);
+        assert_eq!(of(OpenAiChat, "gpt-5"), [NativeTool::WebSearch]);
+        assert_eq!(
+            of(OpenAiChat, "o4"),
+            [NativeTool::WebSearch],
+            "an exception without the field says nothing of it"
+        );
+        assert_eq!(of(OpenAiChat, "o3-mini"), [NativeTool::WebFetch]);
+        assert_eq!(of(OpenAiResponses, "gpt-5"), [], "the public provider searches itself");
+        assert_eq!(of(Anthropic, "claude"), []);
+        assert_eq!(of(Anthropic, "mini-1"), [NativeTool::WebSearch]);
+        for dialect in DialectName::ALL {
+            assert_eq!(replaced_tools(&Providers::default(), dialect, "any"), [], "nothing changes unasked");
+        }
     }
 }

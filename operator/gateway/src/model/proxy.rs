@@ -118,6 +118,7 @@ async fn respond(
         turn.share_key(&gateway, rules).await?;
     }
     let tools = turn.offer_tools(&gateway, CommandUse::Run).await?;
+    record.set_native_tools(&tools.native);
     let hides_threads = shared_key.is_some_and(|rules| rules.stored_objects != StoredObjects::Allow);
     if (hides_threads || !tools.tools.is_empty())
         && let Some(refusal) = threads::refuse(turn.dialect, &turn.request)

@@ -12,7 +12,11 @@ use skillet_kube::lock;
 use skillet_llm::DialectName;
 use tracing::{Span, info};
 
-use super::{rate_limits::RateLimiter, usage_meter::Tokens};
+use super::{
+    native_tools::{self, NativeOutcome},
+    rate_limits::RateLimiter,
+    usage_meter::Tokens,
+};
 use crate::{
     auth::Caller,
     error::ApiError,
@@ -46,6 +50,8 @@ struct Events {
     reason: Option<String>,
     rounds: u32,
     skills: usize,
+    /// Native tools that the policy wants replaced, and what came of each.
+    native_tools: String,
     tokens: Tokens,
 }
 
@@ -95,6 +101,11 @@ impl RequestRecord {
         lock(&self.events).skills += count;
     }
 
+    /// The native tools were looked at.
+    pub(super) fn set_native_tools(&self, outcomes: &[NativeOutcome]) {
+        lock(&self.events).native_tools = native_tools::to_text(outcomes);
+    }
+
     /// A response of the provider has ended.
     pub(super) fn add_tokens(&self, tokens: Tokens) {
         let mut events = lock(&self.events);
@@ -120,7 +131,7 @@ impl RequestRecord {
 impl Drop for RequestRecord {
     fn drop(&mut self) {
         let Self { caller, dialect, model, began, span, metrics, limiter: _, events } = self;
-        let Events { provider, limits: _, status, reason, rounds, skills, tokens } =
+        let Events { provider, limits: _, status, reason, rounds, skills, native_tools, tokens } =
             std::mem::take(&mut *lock(events));
         let account = caller.user.rsplit(':').next().unwrap_or_default();
         let reason = reason.unwrap_or_else(|| status.map_or(CLIENT_GONE, |_| "").to_owned());
@@ -145,6 +156,7 @@ impl Drop for RequestRecord {
                 reason,
                 rounds,
                 skills,
+                native_tools,
                 input_tokens = tokens.input,
                 output_tokens = tokens.output,
                 duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),

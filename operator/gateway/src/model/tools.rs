@@ -1,20 +1,22 @@
 //! The tools that one model request is offered: skills of the caller's namespaces under legal tool names.
 
+mod explained;
+
 use std::{collections::HashMap, sync::Arc};
 
 use http::StatusCode;
 use serde_json::Value;
 use skillet_api::{
     SkillPolicySpec,
+    builtin::Builtin,
     gateway::{OfferMode, ToolUse},
 };
 use skillet_llm::{
-    Dialect, DialectName, MODEL_WITHOUT_TOOLS, ToolDefinition,
+    Dialect, DialectError, DialectName, MODEL_WITHOUT_TOOLS, ToolDefinition,
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
-    Candidate, Explanation, Index, Learned, Offer, OfferDecision, Query, QuestionTerm, RejectReason,
-    RequestFacts, Scoring, Scratch, Selection, SkillFilter, explain, question_terms, select,
+    Candidate, Index, Learned, Query, RequestFacts, Scoring, Scratch, Selection, SkillFilter, select,
 };
 
 use crate::{
@@ -25,6 +27,7 @@ use crate::{
     model::ModelState,
     model::{
         instructions::{self, InstructionsQuestion, Restrictions},
+        native_tools::{self, NativePlan, StandIn},
         offered_tools::{OfferedTool, OfferedTools, Target},
         preferences::{SKILLS_HEADER, SkillPreferences},
         scoring::{provider_family, scoring, with_scratch},
@@ -32,6 +35,8 @@ use crate::{
     },
     resolve::Lookup,
 };
+
+pub use self::explained::{ExplainedOffer, explain_offer};
 
 /// The provider refused the request with skills, and got it without them.
 pub(super) const PROVIDER_REFUSED: &str = "ProviderRefused";
@@ -103,6 +108,8 @@ pub struct OfferRequest<'a> {
     pub is_refused: bool,
     /// The terms that the caller's namespace has learned, if it learns.
     pub learned: Option<&'a Learned>,
+    /// Skills in the place of native tools, which are not in the request any more.
+    pub stand_ins: &'a [StandIn],
 }
 
 impl OfferRequest<'_> {
@@ -136,6 +143,12 @@ impl OfferRequest<'_> {
             calls: if needs_calls { dialect.history_calls(self.request) } else { Vec::new() },
             can_confirm: self.can_ask,
         }
+    }
+
+    /// The number of tools for which the request has room.
+    fn room(&self, client_tools: usize) -> Option<usize> {
+        let taken = client_tools + self.stand_ins.len();
+        self.dialect.max_tools().map(|most| most.saturating_sub(taken))
     }
 
     /// The reason why the request is offered nothing at all.
@@ -190,9 +203,13 @@ fn offer_tools(
     if question.is_search(policy_spec) {
         let client_tools = dialect.dialect().client_tool_names(request);
         let names = SearchToolNames::new(&policy_spec.gateway.offer.search_tools, &client_tools);
-        let room = dialect.max_tools().map(|most| most.saturating_sub(client_tools.len()));
+        let room = question.room(client_tools.len());
         let scope = question.skill_search("");
-        return search_tools::offer(&policy_spec.gateway.offer, &names, &namespaces.usable, scope, room);
+        let search = search_tools::offer(&policy_spec.gateway.offer, &names, &namespaces.usable, scope, room);
+        let taken: Vec<&str> =
+            client_tools.into_iter().chain(search.targets.keys().map(|name| &**name)).collect();
+        let stand_ins = name_tools(question.stand_ins, [], &taken);
+        return stand_ins.followed_by(search);
     }
     let (picked, lesson) =
         search(policy_spec, &namespaces.usable, question, |scoring, indexes, selection, scratch| {
@@ -200,51 +217,9 @@ fn offer_tools(
             let lesson = question.learned.map(|_| Lesson::of(&picked, selection.query));
             (picked, lesson)
         });
-    OfferedTools { lesson, ..table(picked, &dialect.dialect().client_tool_names(request)) }
-}
-
-/// The decision about each skill, and the terms that the last turn searches.
-pub struct ExplainedOffer {
-    pub mode: OfferMode,
-    pub skills: Vec<Explanation>,
-    /// The instructions of each skill, as JSON.
-    pub instructions: Vec<Value>,
-    pub terms: Vec<QuestionTerm>,
-}
-
-/// Explains for each skill of these namespaces why it is or is not offered.
-pub fn explain_offer(
-    policy_spec: &SkillPolicySpec,
-    namespaces: &[Arc<Namespace>],
-    question: &OfferRequest<'_>,
-) -> ExplainedOffer {
-    let explain =
-        |scoring: &Scoring, indexes: &[&Index], selection: &Selection<'_>, scratch: &mut Scratch| {
-            ExplainedOffer {
-                mode: policy_spec.gateway.offer.mode,
-                skills: explain(scoring, indexes, selection, scratch),
-                instructions: Vec::new(),
-                terms: question_terms(indexes, selection.query),
-            }
-        };
-    let mut explained = if question.is_search(policy_spec) {
-        let turns = question.dialect.dialect().user_turns(question.request);
-        let text = turns.last().map(|texts| texts.join("\n")).unwrap_or_default();
-        search_tools::search(&policy_spec.gateway.offer, namespaces, &question.skill_search(&text), explain)
-    } else {
-        search(policy_spec, namespaces, question, explain)
-    };
-    if let Some(reason) = question.find_exclusion() {
-        explained
-            .skills
-            .iter_mut()
-            .for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::Excluded(reason)));
-    }
-    if question.find_exclusion().is_none() {
-        let request = question.instructions(namespaces);
-        explained.instructions = instructions::explain(policy_spec, namespaces, &request.as_request());
-    }
-    explained
+    let picked = picked.offered.into_iter().map(|offered| offered.skill);
+    let client_tools = dialect.dialect().client_tool_names(request);
+    OfferedTools { lesson, ..name_tools(question.stand_ins, picked, &client_tools) }
 }
 
 /// Searches these namespaces for the request.
@@ -263,6 +238,7 @@ fn search<T>(
         tool_use: _,
         is_refused: _,
         learned,
+        stand_ins: _,
     } = *question;
     let dialect: &dyn Dialect = name.dialect();
     let scoring = scoring(&policy_spec.gateway.offer);
@@ -292,36 +268,54 @@ fn search<T>(
         client_tools: &dialect.client_tool_names(request),
         filter: &preferences.filter,
         token_budget: Some(policy_spec.gateway.offer.token_budget),
-        max_tools: name.max_tools().map(|most| most.saturating_sub(client_tools.len())),
+        max_tools: question.room(client_tools.len()),
         can_confirm: can_ask,
     };
     with_scratch(|scratch| search(&scoring, &indexes, &selection, scratch))
 }
 
-fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
-    let own: Vec<Arc<Candidate>> = picked.offered.into_iter().map(|offered| offered.skill).collect();
+/// Names the skills in the place of native tools, which come first, and those that were picked.
+fn name_tools(
+    stand_ins: &[StandIn],
+    picked: impl IntoIterator<Item = Arc<Candidate>>,
+    taken: &[&str],
+) -> OfferedTools {
+    let own: Vec<Arc<Candidate>> = stand_ins.iter().map(|of| of.skill.clone()).chain(picked).collect();
     let named = own.iter().map(|skill| {
         let identity =
             SkillIdentity { namespace: &skill.namespace, name: &skill.name, version: &skill.version };
         (identity, skill.clone())
     });
-    let table = OfferTable::new(client_tools.iter().copied(), named);
-    let tools = table
+    let table = OfferTable::new(taken.iter().copied(), named)
+        .with_builtins(|skill| skill.builtin.map(Builtin::as_str));
+    let mut tools: Vec<ToolDefinition> = table
         .iter()
         .map(|(name, skill)| ToolDefinition { name: name.clone(), ..skill.tool.definition() })
         .collect();
+    for (tool, stand_in) in tools.iter_mut().zip(stand_ins) {
+        *tool = stand_in.definition(tool.clone());
+    }
     let target = |name: Arc<str>| Some((name.clone(), OfferedTool::Skill(Target::of(table.get(&name)?))));
     let targets = table.offered().iter().cloned().filter_map(target).collect();
-    OfferedTools { tools, targets, ..OfferedTools::default() }
+    let builtins = table.builtins().map(|(builtin, tool)| (builtin, tool.clone())).collect();
+    OfferedTools { tools, targets, builtins, ..OfferedTools::default() }
 }
 
 /// Adds the tools to the request.
-pub fn add(dialect: DialectName, request: &mut Value, offered: &mut OfferedTools) -> Result<(), ApiError> {
+pub(super) fn add(
+    dialect: DialectName,
+    request: &mut Value,
+    native: &NativePlan,
+    offered: &mut OfferedTools,
+) -> Result<(), ApiError> {
     offered.texts.add_to(dialect, request);
-    let appended = dialect.dialect().append_tools(request, &offered.tools);
-    offered.hides_reasoning = appended.map_err(|error| {
+    let bad_request = |error: DialectError| {
         ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)
-    })?;
+    };
+    let in_place = native_tools::replace(dialect, request, native, offered).map_err(bad_request)?;
+    let others = offered.tools.get(native.stand_ins.len()..).unwrap_or_default();
+    let appended = dialect.dialect().append_tools(request, others).map_err(bad_request)?;
+    offered.hides_reasoning = in_place || appended;
     Ok(())
 }
 

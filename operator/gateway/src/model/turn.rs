@@ -16,6 +16,7 @@ use skillet_llm::{
 
 use crate::{
     auth::{Caller, Verb},
+    catalog::Namespace,
     commands::{CommandBudget, CommandCaller, CommandUse},
     compute::compute,
     error::ApiError,
@@ -28,6 +29,7 @@ use crate::{
             Conversation, Limits,
             headers::{confirmations, session},
         },
+        native_tools::{NativePlan, NativeRequest},
         offered_tools::OfferedTools,
         preferences::SkillPreferences,
         provider_choice, question_vectors, server_tools,
@@ -73,9 +75,13 @@ impl Turn {
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
         namespaces.check_exact_names(&preferences)?;
         let policy = state.catalog.policy();
+        let native = self.take_native_tools(state, &preferences, &namespaces.usable);
         let learned = state.learning.learned(&policy, &self.caller.namespace);
-        let question =
-            OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
+        let question = OfferRequest {
+            learned: learned.as_deref(),
+            stand_ins: &native.stand_ins,
+            ..self.offer_request(state, &preferences)
+        };
         question_vectors::ask_for_offer(&state.catalog, &namespaces.usable, &question).await;
         let mut offered = compute(bytes, || tools::offer(&policy, &namespaces, &question));
         if commands == CommandUse::Run {
@@ -88,10 +94,35 @@ impl Turn {
         if texts > 0 {
             self.memory.grow(BODY_BUDGET.estimate(texts)).await?;
         }
-        tools::add(self.dialect, &mut self.request, &mut offered)?;
+        offered.native.clone_from(&native.kept);
+        tools::add(self.dialect, &mut self.request, &native, &mut offered)?;
         offered.session = session;
         self.attach_servers(state, &offered, commands).await?;
         Ok(offered)
+    }
+
+    /// Takes the provider's own tools out of the request in whose place the policy wants skills, as far as there are some.
+    fn take_native_tools(
+        &mut self,
+        state: &ModelState,
+        preferences: &SkillPreferences,
+        namespaces: &[Arc<Namespace>],
+    ) -> NativePlan {
+        let mut request = self.request.take();
+        let asked = NativeRequest {
+            dialect: self.dialect,
+            model: &self.model,
+            preferences,
+            can_ask: state.confirmation.is_some(),
+        };
+        let find_exclusion = |request: &Value| {
+            OfferRequest { request, ..self.offer_request(state, preferences) }.find_exclusion()
+        };
+        let policy = state.catalog.policy();
+        let plan =
+            compute(self.original.len(), || asked.plan(&policy, namespaces, &mut request, find_exclusion));
+        self.request = request;
+        plan
     }
 
     /// Adds the tools of the MCP servers of skills whose text the conversation has.
@@ -183,17 +214,23 @@ impl Turn {
     /// Explains for each skill of the caller why the request is or is not offered it, and names the namespaces whose skills
     /// the caller may not use.
     pub(super) async fn explain(
-        &self,
+        &mut self,
         state: &ModelState,
     ) -> Result<(ExplainedOffer, Vec<(Arc<str>, Verb)>), ApiError> {
         let preferences = SkillPreferences::of(&self.headers)?;
         let CallerNamespaces { usable, forbidden } =
             tools::load_namespaces(state, &self.caller, &preferences).await?;
         let policy = state.catalog.policy();
+        let native = self.take_native_tools(state, &preferences, &usable);
         let learned = state.learning.learned(&policy, &self.caller.namespace);
-        let request = OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
+        let request = OfferRequest {
+            learned: learned.as_deref(),
+            stand_ins: &native.stand_ins,
+            ..self.offer_request(state, &preferences)
+        };
         question_vectors::ask_for_explanation(&state.catalog, &usable, &request).await;
-        Ok((tools::explain_offer(&policy, &usable, &request), forbidden))
+        let explained = tools::explain_offer(&policy, &usable, &request);
+        Ok((ExplainedOffer { native: native.explain(), ..explained }, forbidden))
     }
 
     pub(super) fn offer_request<'a>(
@@ -212,6 +249,7 @@ impl Turn {
             tool_use: provider_choice::tool_use(&policy.gateway.providers, *dialect, model),
             is_refused: state.tool_refusals.has(*dialect, model, Instant::now()),
             learned: None,
+            stand_ins: &[],
         }
     }
 

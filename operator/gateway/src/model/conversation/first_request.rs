@@ -83,7 +83,9 @@ impl Conversation {
         if response.status().is_success() && !self.offered.has_server_tools() {
             self.gateway.tool_refusals.add(self.dialect, &self.model, std::time::Instant::now());
         }
-        self.offered = OfferedTools::withheld(PROVIDER_REFUSED);
+        let native: Vec<_> = self.offered.native.iter().map(|of| of.withdrawn(PROVIDER_REFUSED)).collect();
+        upstream.record().set_native_tools(&native);
+        self.offered = OfferedTools { native, ..OfferedTools::withheld(PROVIDER_REFUSED) };
         Ok(First::Response(response))
     }
 
