@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, str::FromStr};
 use k8s_openapi::api::core::v1::{LocalObjectReference, Node, Taint, Toleration};
 use serde::Deserialize;
 use skillet_api::skill::Runtime;
+use skillet_core::skill::ImageChoice;
 
 /// Label of every node with its operating system, and the only one that sandboxes run on.
 const OS: (&str, &str) = ("kubernetes.io/os", "linux");
@@ -29,6 +30,8 @@ pub struct SandboxSettings {
     pub shell_image: String,
     pub python_image: String,
     pub node_image: String,
+    /// Image of the built-in `browser`, with the runner.
+    pub browser_image: String,
     /// Image that contains only the runner.
     pub runner_image: String,
     pub runner_delivery: RunnerDelivery,
@@ -99,6 +102,15 @@ fn repels(taint: &Taint) -> bool {
 }
 
 impl SandboxSettings {
+    /// Returns the image of a program.
+    pub(crate) fn image<'a>(&'a self, choice: &'a ImageChoice) -> &'a str {
+        match choice {
+            ImageChoice::Runtime(runtime) => self.runtime_image(*runtime),
+            ImageChoice::Browser => &self.browser_image,
+            ImageChoice::Image(image) => image,
+        }
+    }
+
     /// Returns Skillet's own image for a runtime.
     pub fn runtime_image(&self, runtime: Runtime) -> &str {
         match runtime {

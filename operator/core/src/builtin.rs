@@ -4,6 +4,7 @@
 //! it is not public is refused here.
 
 mod arguments;
+mod browser;
 mod error;
 mod file;
 mod headers;
@@ -29,6 +30,7 @@ use skillet_api::{
 use self::web_search::host;
 pub use self::{
     arguments::{command_args, positive_int},
+    browser::{BrowserOutput, Picture, browser_program, needs_workspace, printed_bytes},
     error::{BuiltinError, Code},
     file::{Encoding, FileCall, FileMode, FileProgram, MAX_FILE_BYTES, written},
     headers::filter as filter_headers,

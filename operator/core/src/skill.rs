@@ -24,6 +24,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::Value;
 use skillet_api::{
     Reason, SkillExecutionSpec, SkillPolicySpec, SkillSpec,
+    builtin::Builtin,
     skill::{Run, Runtime, SecretEnvVar},
 };
 
@@ -266,14 +267,15 @@ fn read_content(
             builtin::check_no_network(network.as_ref(), errors);
             None
         }
+        Some(Handler::Sandbox(program)) if program.builtin == Some(Builtin::Browser) => {
+            network.or_else(|| Some(builtin::every_host()))
+        }
         Some(Handler::Sandbox(_) | Handler::Http(_)) | None => network,
     };
-    let limits = limits::read(content.limits, policy, errors);
+    let limits = limits::read(content.limits, &limits::policy_of(Some(run), policy), errors);
     let (handler, limits) = (handler?, limits?);
-    if let Handler::Sandbox(sandbox) = &handler
-        && let ImageChoice::Runtime(runtime) = sandbox.image
-    {
-        limits::check_runtime(&limits, runtime, errors);
+    if let Handler::Sandbox(sandbox) = &handler {
+        limits::check_image(&limits, &sandbox.image, errors);
     }
     let mut valid = ValidContent { handler, network, limits, input_schema, output_schema };
     http::fill_defaults(content, &mut valid);

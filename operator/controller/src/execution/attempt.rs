@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Node};
 use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::Reason;
-use skillet_core::skill::ImageChoice;
 use skillet_kube::Backoff;
 use tokio::{sync::watch, time::Instant};
 use tracing::warn;
@@ -258,10 +257,7 @@ impl Attempt<'_> {
     }
 
     pub(super) fn image(&self) -> &str {
-        match &self.plan.program.image {
-            ImageChoice::Runtime(runtime) => self.ctx.settings.runtime_image(*runtime),
-            ImageChoice::Image(image) => image,
-        }
+        self.ctx.settings.image(&self.plan.program.image)
     }
 
     async fn is_pulling(&self, pod: &PodReceiver) -> bool {

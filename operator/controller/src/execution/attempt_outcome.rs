@@ -32,6 +32,8 @@ impl SandboxRef {
 
 /// Most bytes of one output stream: a runner keeps to `limits.outputBytes`, which is at most half a megabyte.
 const MAX_CAPTURED: usize = 1 << 20;
+/// Most bytes of standard output, in which a browser has pictures beside that.
+const MAX_STDOUT: usize = 5 << 20;
 
 /// Output and receipt of a run whose stream was whole.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -182,18 +184,18 @@ impl AttemptOutcome {
 impl Captured {
     /// Takes one output message; the others are not output. Fails if it is more than a runner sends.
     pub(crate) fn take(&mut self, message: RunnerMessage) -> Result<(), StreamEnd> {
-        let (kept, bytes) = match message {
-            RunnerMessage::Stdout(bytes) => (&mut self.stdout, bytes),
-            RunnerMessage::Stderr(bytes) => (&mut self.stderr, bytes),
-            RunnerMessage::StdoutTail(bytes) => (&mut self.stdout_tail, bytes),
-            RunnerMessage::StderrTail(bytes) => (&mut self.stderr_tail, bytes),
+        let (kept, bytes, most) = match message {
+            RunnerMessage::Stdout(bytes) => (&mut self.stdout, bytes, MAX_STDOUT),
+            RunnerMessage::Stderr(bytes) => (&mut self.stderr, bytes, MAX_CAPTURED),
+            RunnerMessage::StdoutTail(bytes) => (&mut self.stdout_tail, bytes, MAX_CAPTURED),
+            RunnerMessage::StderrTail(bytes) => (&mut self.stderr_tail, bytes, MAX_CAPTURED),
             RunnerMessage::Ready(_)
             | RunnerMessage::Accepted(_)
             | RunnerMessage::Refused(_)
             | RunnerMessage::Network(_)
             | RunnerMessage::Exit(_) => return Ok(()),
         };
-        if kept.len() + bytes.len() > MAX_CAPTURED {
+        if kept.len() + bytes.len() > most {
             return Err(StreamEnd::TooLong);
         }
         kept.extend(bytes);
@@ -218,7 +220,7 @@ mod tests {
         let mut captured = Captured::default();
         let frame = || RunnerMessage::Stdout(vec![b'a'; 64 * 1024]);
         let taken = (0..1000).take_while(|_| captured.take(frame()).is_ok()).count();
-        assert_eq!((taken, captured.stdout.len()), (16, MAX_CAPTURED));
+        assert_eq!((taken, captured.stdout.len()), (80, MAX_STDOUT));
         assert!(captured.take(RunnerMessage::Stderr(b"b".to_vec())).is_ok(), "each stream has its own limit");
     }
 }

@@ -121,6 +121,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         shell_image: "shell:1".into(),
         python_image: "python:1".into(),
         node_image: "node:1".into(),
+        browser_image: "browser:1".into(),
         runner_image: "runner:1".into(),
         runner_delivery: RunnerDelivery::InitContainer,
         image_pull_policy: None,

@@ -67,14 +67,14 @@ impl ProgramInput {
 
     /// Takes the input of a built-in that runs in a sandbox.
     fn of_builtin(builtin: Builtin, input: &Value, content: &ValidContent) -> Result<Self, Refusal> {
-        let SandboxCall { program, args, has_network } = sandbox_call(builtin, input, &content.limits)
+        let SandboxCall { program, args, stdin, has_network } = sandbox_call(builtin, input, &content.limits)
             .map_err(|error| Refusal::new(error.reason(), format!("spec.input: {error}")))?;
         if args.iter().any(|arg| arg.contains('\0')) {
             return Err(has_nul("spec.input"));
         }
         let network = content.network.clone().filter(|_found| has_network);
         let content = ValidContent { handler: program.into(), network, ..content.clone() };
-        Ok(Self { args, content: Some(Arc::new(content)), ..Self::default() })
+        Ok(Self { args, stdin: stdin.into(), content: Some(Arc::new(content)), ..Self::default() })
     }
 
     /// Takes `spec.input`, `spec.script` or `spec.command` as JSON text, whichever the part needs.

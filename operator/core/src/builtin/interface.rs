@@ -80,7 +80,37 @@ static FILE_WRITE: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
-static BROWSER: LazyLock<Value> = LazyLock::new(|| json!({"type": "object", "required": ["actions"]}));
+static BROWSER: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "anyOf": [{"required": ["actions"]}, {"required": ["action", "url"]}],
+        "properties": {
+            "actions": {
+                "type": "array", "minItems": 1, "maxItems": 50,
+                "description": "Steps in their order, of which the first is a goto. The first that fails is the last that is done",
+                "items": {
+                    "type": "object",
+                    "required": ["action"],
+                    "properties": {
+                        "action": {"type": "string", "enum": ["goto", "click", "type", "text", "screenshot"]},
+                        "url": {"type": "string", "description": "Of goto: the page, which is loaded whole"},
+                        "selector": {"type": "string", "description": "CSS selector, for whose element click, type and text wait. Default of text is body"},
+                        "text": {"type": "string", "description": "Of type: replaces what the field has. A line end at its end presses Enter"},
+                        "path": {"type": "string", "description": "Of screenshot: file of the workspace, such as shots/a.png"},
+                        "fullPage": {"type": "boolean", "description": "Of screenshot: true for the page below the window, too"},
+                    },
+                },
+            },
+            "action": {"type": "string", "description": "Instead of actions: one action after a goto of url. A goto alone returns the text of the page"},
+            "url": {"type": "string"},
+            "selector": {"type": "string"},
+            "text": {"type": "string"},
+            "path": {"type": "string"},
+            "fullPage": {"type": "boolean"},
+            "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit of all actions. Default 10000, at most 60000"},
+        },
+    })
+});
 
 static HTTP_REQUEST: LazyLock<Value> = LazyLock::new(|| {
     json!({
@@ -172,7 +202,7 @@ mod tests {
                 schema
                     .check(&json!({
                         "url": "https://a.b", "query": "x", "code": "1", "command": "ls",
-                        "path": "a", "content": "", "actions": [],
+                        "path": "a", "content": "", "actions": [{"action": "goto"}],
                     }))
                     .is_ok(),
                 "{builtin:?}"

@@ -1,4 +1,4 @@
-//! `eval_code` and `execute_command`: code and programs in a sandbox of one of Skillet's runtimes.
+//! `eval_code` and `execute_command`: code and programs in a sandbox of one of Skillet's runtimes. `browser` has a sandbox, too.
 //!
 //! A script of ours is the program of the sandbox. It starts what the input says, and prints how that ended, so that a
 //! failure of it is an output and none of the run.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use skillet_api::{builtin::Builtin, skill::Runtime};
 
-use super::{BuiltinError, arguments::command_args, arguments::text, timeout};
+use super::{BuiltinError, arguments::command_args, arguments::text, browser::browser_call, timeout};
 use crate::skill::{ImageChoice, Program, SandboxProgram, ValidLimits};
 
 /// Longest code and longest argument in bytes. Linux takes 128 KiB.
@@ -22,6 +22,7 @@ pub struct SandboxCall {
     pub program: SandboxProgram,
     /// Arguments of its script: time limit in milliseconds, most bytes of its output, then what it is to run.
     pub args: Vec<String>,
+    pub stdin: String,
     /// The input asks for the hosts of the skill.
     pub has_network: bool,
 }
@@ -54,6 +55,9 @@ pub fn sandbox_call(
         let message = "image: is not taken; the runtimes of Skillet run it. For another image write a Skill with run.sandbox";
         return Err(BuiltinError::input(message));
     }
+    if builtin == Builtin::Browser {
+        return browser_call(input, limits);
+    }
     let (runtime, words) = if builtin == Builtin::EvalCode { code(input)? } else { command(input)? };
     let size: usize = words.iter().map(String::len).sum();
     if size > MAX_ARGUMENTS || words.iter().any(|word| word.len() > MAX_ARGUMENT) {
@@ -63,7 +67,7 @@ pub fn sandbox_call(
     let mut args = vec![timeout(input).as_millis().to_string(), limits.output_bytes.to_string()];
     args.extend(words);
     let has_network = input.get("networkEnabled") == Some(&Value::Bool(true));
-    Ok(SandboxCall { program: sandbox_program(builtin, runtime), args, has_network })
+    Ok(SandboxCall { program: sandbox_program(builtin, runtime), args, stdin: String::new(), has_network })
 }
 
 fn code(input: &Value) -> Result<(Runtime, Vec<String>), BuiltinError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use skillet_api::{Reason, SkillPolicySpec, builtin::Builtin, network::Host, skill::Runtime};
 
 use super::{Handler, ValidNetwork, field_error::FieldErrors};
-use crate::builtin::{BuiltinProgram, FileProgram, sandbox_program, search_host};
+use crate::builtin::{BuiltinProgram, FileProgram, browser_program, sandbox_program, search_host};
 
 const FIELD: &str = "spec.run.builtin";
 
@@ -26,10 +26,7 @@ pub(super) fn read(builtin: Builtin, policy: &SkillPolicySpec, errors: &mut Fiel
         Builtin::WebSearch => search(policy, errors).map(Handler::Builtin),
         Builtin::EvalCode => Some(sandbox_program(builtin, Runtime::Node).into()),
         Builtin::ExecuteCommand => Some(sandbox_program(builtin, Runtime::Shell).into()),
-        Builtin::Browser => {
-            errors.add(Reason::BuiltinDisabled, FIELD, "browser has no image in this version of Skillet");
-            None
-        }
+        Builtin::Browser => Some(browser_program().into()),
     }
 }
 
@@ -51,19 +48,22 @@ pub(super) fn network(
     own: Option<ValidNetwork>,
     errors: &mut FieldErrors,
 ) -> Option<ValidNetwork> {
-    let host = |name: String, ports| Some(ValidNetwork { hosts: vec![Host { name, ports }] });
     match program {
-        BuiltinProgram::HttpRequest | BuiltinProgram::WebFetch => {
-            own.or_else(|| host("*".to_owned(), vec![80, 443]))
-        }
+        BuiltinProgram::HttpRequest | BuiltinProgram::WebFetch => own.or_else(|| Some(every_host())),
         BuiltinProgram::WebSearch(provider) => {
             if own.is_some() {
                 let message = "cannot stand beside run.builtin: web_search, which reaches the search engine of SkillPolicy; remove it";
                 errors.spec("spec.network", message);
             }
-            search_host(provider).and_then(|(name, port)| host(name, vec![port]))
+            let (name, port) = search_host(provider)?;
+            Some(ValidNetwork { hosts: vec![Host { name, ports: vec![port] }] })
         }
     }
+}
+
+/// Returns every public host, as a built-in without hosts of its own needs it.
+pub(super) fn every_host() -> ValidNetwork {
+    ValidNetwork { hosts: vec![Host { name: "*".to_owned(), ports: vec![80, 443] }] }
 }
 
 /// Refuses hosts beside a built-in that reaches none.

@@ -80,7 +80,7 @@ pub fn dependencies(spec: &SkillSpec, policy: &SkillPolicySpec) -> Option<Depend
             ImageChoice::Image(image) if !absent.is_empty() => {
                 unknown.get_or_insert((image, Vec::new())).1.extend(absent);
             }
-            ImageChoice::Image(_) => {}
+            ImageChoice::Image(_) | ImageChoice::Browser => {}
         }
     }
     Some(match unknown {

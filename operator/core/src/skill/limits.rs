@@ -1,15 +1,16 @@
 //! The limits of one run: those of the skill, else the policy's defaults, never above the policy's maximums.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use skillet_api::{
     Reason, SkillPolicySpec,
+    builtin::Builtin,
     duration::SkillDuration,
     policy::LimitMaximums,
     skill::{EffectiveLimits, Limits, RetryOn, Run, Runtime},
 };
 
-use super::field_error::FieldErrors;
+use super::{ImageChoice, field_error::FieldErrors};
 use crate::quantity::{cpu_millis, memory_bytes};
 
 /// Validated limits, in which every field is set.
@@ -32,9 +33,9 @@ pub(super) const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
 const MIN_CPU_MILLIS: u64 = 50;
 /// Least memory in which a container, the runner and a small program fit.
 const MIN_MEMORY: u64 = 8 << 20;
-/// Least memory, and processes and threads, with which node starts.
-const MIN_NODE_MEMORY: u64 = 16 << 20;
-const MIN_NODE_PROCESSES: u32 = 8;
+/// Memory, and processes and threads, of a browser whose Skill sets none, unless the policy's maximums are lower.
+const BROWSER_MEMORY: &str = "1Gi";
+const BROWSER_PROCESSES: u32 = 256;
 
 /// Returns `None` only if it added an error.
 pub(super) fn read(
@@ -64,20 +65,34 @@ pub(super) fn read(
     })
 }
 
-/// Refuses limits under which the runtime cannot start.
-pub(super) fn check_runtime(limits: &ValidLimits, runtime: Runtime, errors: &mut FieldErrors) {
-    match runtime {
-        Runtime::Shell | Runtime::Python => {}
-        Runtime::Node => {
-            if limits.memory_bytes < MIN_NODE_MEMORY {
-                errors.spec("spec.limits.memory", "is too small for node; the least is 16Mi");
-            }
-            if limits.processes < MIN_NODE_PROCESSES {
-                let message =
-                    format!("is too small for the threads of node; the least is {MIN_NODE_PROCESSES}");
-                errors.spec("spec.limits.processes", message);
-            }
-        }
+/// Returns the policy with the defaults of the program: a browser needs more memory and threads than other programs.
+pub(super) fn policy_of<'a>(run: Option<&Run>, policy: &'a SkillPolicySpec) -> Cow<'a, SkillPolicySpec> {
+    if run.and_then(|run| run.builtin) != Some(Builtin::Browser) {
+        return Cow::Borrowed(policy);
+    }
+    let mut policy = policy.clone();
+    let defaults = &mut policy.defaults;
+    if memory_bytes(&defaults.memory) < memory_bytes(BROWSER_MEMORY) {
+        BROWSER_MEMORY.clone_into(&mut defaults.memory);
+    }
+    defaults.processes = defaults.processes.max(BROWSER_PROCESSES);
+    Cow::Owned(policy)
+}
+
+/// Refuses limits under which the programs of the image cannot start.
+pub(super) fn check_image(limits: &ValidLimits, image: &ImageChoice, errors: &mut FieldErrors) {
+    let (program, memory, least_memory, least_processes) = match image {
+        ImageChoice::Runtime(Runtime::Shell | Runtime::Python) | ImageChoice::Image(_) => return,
+        ImageChoice::Runtime(Runtime::Node) => ("node", "16Mi", 16 << 20, 8),
+        ImageChoice::Browser => ("browser", "256Mi", 256 << 20, 128),
+    };
+    if limits.memory_bytes < least_memory {
+        let message = format!("is too small for {program}; the least is {memory}");
+        errors.spec("spec.limits.memory", message);
+    }
+    if limits.processes < least_processes {
+        let message = format!("is too small for the threads of {program}; the least is {least_processes}");
+        errors.spec("spec.limits.processes", message);
     }
 }
 
@@ -87,6 +102,7 @@ pub fn effective_limits(
     limits: Option<&Limits>,
     policy: &SkillPolicySpec,
 ) -> EffectiveLimits {
+    let policy = policy_of(run, policy);
     let (default, maximum) = (&policy.defaults, &policy.maximums);
     let text = |own: Option<&String>, default: &String, maximum: &String, read: fn(&str) -> Option<u64>| {
         own.unwrap_or(if read(default) > read(maximum) { maximum } else { default }).clone()

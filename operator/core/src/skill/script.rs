@@ -128,8 +128,8 @@ impl BundleParts {
         let network = network::read(content.network, &mut errors);
         let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
         let image = interpreter.map(|interpreter| choose_image(interpreter, sandbox, policy, &mut errors));
-        if let (Some(limits), Some(ImageChoice::Runtime(runtime))) = (&limits, &image) {
-            limits::check_runtime(limits, *runtime, &mut errors);
+        if let (Some(limits), Some(image)) = (&limits, &image) {
+            limits::check_image(limits, image, &mut errors);
         }
         let (true, Some(interpreter), Some(image), Some(limits)) =
             (errors.is_empty(), interpreter, image, limits)
@@ -139,7 +139,7 @@ impl BundleParts {
         add_body(content, &mut files);
         let interpreter = match &image {
             ImageChoice::Runtime(runtime) => interpreter_path(*runtime),
-            ImageChoice::Image(_) => interpreter.program,
+            ImageChoice::Image(_) | ImageChoice::Browser => interpreter.program,
         };
         let program = program(interpreter.to_owned());
         let program = SandboxProgram { image, program, files, env, secret_env, bundle_image, builtin: None };

@@ -77,6 +77,8 @@ impl ValidContent {
 pub enum ImageChoice {
     /// One of Skillet's own images.
     Runtime(Runtime),
+    /// Skillet's image with a browser, for the built-in of that name alone.
+    Browser,
     /// An image of the user that the policy allows.
     Image(String),
 }

@@ -5,6 +5,7 @@ use std::{cell::Cell, collections::BTreeMap, fmt::Write as _};
 use skillet_api::SkillPolicySpec;
 use skillet_core::{
     admission::Admitted,
+    builtin::printed_bytes,
     skill::{
         BundleImage, Program as ValidProgram, SandboxProgram, expand_variables, interpreter_path,
         script_file_name,
@@ -78,7 +79,7 @@ pub(crate) fn run(
         }
     };
     let keeps_input_open = matches!(program.program, ValidProgram::McpServer { .. });
-    let output_bytes = u64::from(content.limits.output_bytes);
+    let output_bytes = printed_bytes(program, &content.limits);
     argv.extend(admitted.args.iter().cloned());
     Run {
         execution_uid: id.execution_uid.to_owned(),

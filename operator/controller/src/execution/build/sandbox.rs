@@ -22,14 +22,11 @@ pub(crate) fn job_name(execution_uid: &str, ordinal: u32) -> String {
 /// The manifest's input for one attempt.
 pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings) -> SandboxSpec {
     let Plan { reference, admitted, program, policy, .. } = plan;
-    let (image, needs_runner) = match &program.image {
-        ImageChoice::Runtime(runtime) => (settings.runtime_image(*runtime).to_owned(), false),
-        ImageChoice::Image(image) => (image.clone(), true),
-    };
     SandboxSpec {
         job: job_name(&reference.uid, point.ordinal),
-        image,
-        needs_runner,
+        image: settings.image(&program.image).to_owned(),
+        // Skillet's own images have it.
+        needs_runner: matches!(program.image, ImageChoice::Image(_)),
         bundle_image: program.bundle_image.as_ref().map(|image| image.reference.clone()),
         cpu_millis: admitted.content.limits.cpu_millis,
         memory_bytes: admitted.content.limits.memory_bytes,

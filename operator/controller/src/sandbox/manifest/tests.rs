@@ -13,6 +13,7 @@ fn settings(runner_delivery: RunnerDelivery, runtime_class: Option<&str>) -> San
         shell_image: "registry/shell:1".into(),
         python_image: "registry/python:1".into(),
         node_image: "registry/node:1".into(),
+        browser_image: "registry/browser:1".into(),
         runner_image: "registry/runner:1".into(),
         runner_delivery,
         image_pull_policy: Some("IfNotPresent".into()),
