@@ -95,7 +95,9 @@ impl Operator {
                 let health = Health::default();
                 started.send(health.clone()).unwrap();
                 let shutdown = async { drop(end_of_life.await) };
-                run::run(client, lease(), (settings(), egress(), None), metrics, health, shutdown).await.unwrap();
+                run::run(client, lease(), (settings(), egress(), None), metrics, health, shutdown)
+                    .await
+                    .unwrap();
             });
         });
         // If the thread ends, its panic was printed.
@@ -216,6 +218,7 @@ fn settings() -> SandboxSettings {
         shell_image: "test/shell:1".into(),
         python_image: "test/python:1".into(),
         node_image: "test/node:1".into(),
+        browser_image: "test/browser:1".into(),
         runner_image: "test/runner:1".into(),
         runner_delivery: RunnerDelivery::ImageVolume,
         image_pull_policy: None,
