@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use reqwest::Url;
+use skillet_api::duration::SkillDuration;
 use skillet_controller::settings::SandboxPodSettings;
 use skillet_workspace::{WorkspaceClient, WorkspaceSettings};
 
@@ -47,6 +48,13 @@ pub(crate) enum Command {
         #[command(flatten)]
         telemetry: TelemetryConfig,
     },
+    /// Keeps the files of callers, in a folder or an S3 bucket, without credentials of the cluster.
+    Workspaces {
+        #[command(flatten)]
+        config: WorkspacesConfig,
+        #[command(flatten)]
+        telemetry: TelemetryConfig,
+    },
     /// Prints the custom resource definitions.
     Crds,
     /// Runs one small skill in the cluster and checks its result; the chart's test.
@@ -76,9 +84,6 @@ pub(crate) struct OperatorConfig {
     /// Image of the runtime `node`.
     #[arg(long, env, default_value = concat!("skillet.dev/node:", env!("CARGO_PKG_VERSION")))]
     pub(crate) node_image: String,
-    /// Image of the built-in `browser`.
-    #[arg(long, env, default_value = concat!("skillet.dev/browser:", env!("CARGO_PKG_VERSION")))]
-    pub(crate) browser_image: String,
     /// Image that holds the runner, for sandboxes with an image of the user's.
     #[arg(long, env, default_value = concat!("skillet.dev/runner:", env!("CARGO_PKG_VERSION")))]
     pub(crate) runner_image: String,
@@ -207,6 +212,62 @@ pub(crate) struct BrokerConfig {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(group = clap::ArgGroup::new("place").required(true))]
+pub(crate) struct WorkspacesConfig {
+    /// Address for operator and gateway, under mutual TLS.
+    #[arg(long, env, default_value = "0.0.0.0:8443")]
+    pub(crate) listen_address: SocketAddr,
+    /// Address of `/healthz`, `/readyz` and `/metrics`.
+    #[arg(long, env, default_value = "0.0.0.0:8080")]
+    pub(crate) http_address: SocketAddr,
+    /// Folder with `tls.crt` and `tls.key` of the store and `ca.crt` of its clients; reloaded when they change.
+    #[arg(long, env)]
+    pub(crate) tls_folder: PathBuf,
+    /// Folder for the files, which no other process writes to.
+    #[arg(long, env, group = "place")]
+    pub(crate) folder: Option<PathBuf>,
+    /// S3 bucket for the files, in the place of a folder. Credentials are those of `AWS_*` variables, of a web identity or of the machine.
+    #[arg(long, env, group = "place")]
+    pub(crate) s3_bucket: Option<String>,
+    /// Start of every key in the bucket.
+    #[arg(long, env, default_value = "workspaces")]
+    pub(crate) s3_prefix: String,
+    /// URL of a service other than that of AWS. Default: that of the region.
+    #[arg(long, env)]
+    pub(crate) s3_endpoint: Option<Url>,
+    /// Region of the bucket. Default: `AWS_REGION`.
+    #[arg(long, env)]
+    pub(crate) s3_region: Option<String>,
+    /// Names the bucket in the path of the URL and not in its host.
+    #[arg(long, env)]
+    pub(crate) s3_path_style: bool,
+    /// PEM file of authorities that are trusted beside the public ones for the bucket; reloaded when it changes.
+    #[arg(long, env)]
+    pub(crate) ca_bundle: Option<PathBuf>,
+    /// Most MiB of the files of a workspace.
+    #[arg(long, env, default_value_t = 100)]
+    pub(crate) quota_mib: u64,
+    /// Most files of a workspace.
+    #[arg(long, env, default_value_t = 1000)]
+    pub(crate) quota_files: u64,
+    /// Most KiB of one write.
+    #[arg(long, env, default_value_t = 1024)]
+    pub(crate) max_write_kib: u64,
+    /// Most MiB of one file.
+    #[arg(long, env, default_value_t = 16)]
+    pub(crate) max_file_mib: u64,
+    /// Most MiB of files and listings in memory at one time.
+    #[arg(long, env, default_value_t = 64)]
+    pub(crate) memory_mib: usize,
+    /// Time without use after which a workspace is removed with its files, such as 720h; 0s keeps all.
+    #[arg(long, env, default_value = "720h")]
+    pub(crate) expire_after: SkillDuration,
+    /// Time that open requests have to end on shutdown, in seconds.
+    #[arg(long, env, default_value_t = 20)]
+    pub(crate) drain_seconds: u64,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct CheckConfig {
     /// Namespace in which the skill is made, run and deleted.
     #[arg(long, env, default_value = "default")]
@@ -256,7 +317,7 @@ mod tests {
     #[test]
     fn every_flag_is_an_environment_variable_of_the_same_words() {
         let command = Args::command();
-        for part in ["operator", "gateway", "sources", "broker"] {
+        for part in ["operator", "gateway", "sources", "broker", "workspaces"] {
             let part = command.find_subcommand(part).unwrap();
             for arg in part.get_arguments().filter(|arg| arg.get_id() != "help") {
                 let flag = match arg.get_long().unwrap_or_default() {

@@ -9,6 +9,7 @@ mod policy;
 mod shutdown;
 mod sources;
 mod telemetry;
+mod workspaces;
 
 use clap::Parser;
 
@@ -29,6 +30,9 @@ async fn main() -> anyhow::Result<()> {
         }
         Command::Broker { config, telemetry } => {
             telemetry::run_with("skillet-broker", &telemetry, broker::run(config)).await
+        }
+        Command::Workspaces { config, telemetry } => {
+            telemetry::run_with("skillet-workspaces", &telemetry, workspaces::run(config)).await
         }
         Command::Crds => print_crds(),
         Command::Check(config) => check::run(config).await,

@@ -49,6 +49,7 @@ fn served() -> String {
     gateway.used(&ModelUse { namespace: "a", provider: "b", model: "c", is_success: true, tokens });
     let mut broker = Registry::default();
     skillet_egress::Metrics::register(&mut broker);
+    skillet_workspace::Metrics::register(&mut broker);
     let mut text = String::new();
     for registry in [&registry, &gateway.registry(), &broker] {
         encode(&mut text, registry).unwrap();
@@ -68,7 +69,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 /// Samples that exist only after a request, a watch, a connection or an error.
-const LATER: [&str; 15] = [
+const LATER: [&str; 17] = [
     "skillet_api_errors_total",
     "skillet_api_watches_total",
     "skillet_broker_connections_total",
@@ -84,6 +85,8 @@ const LATER: [&str; 15] = [
     "skillet_gateway_requests_total",
     "skillet_gateway_state_exchanges_total",
     "skillet_gateway_request_seconds",
+    "skillet_workspaces_operations_total",
+    "skillet_workspaces_transferred_bytes_total",
 ];
 
 fn known() -> BTreeSet<String> {

@@ -1,0 +1,84 @@
+//! `skillet workspaces`: starts the store of workspaces from its flags. It has no client of the cluster.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry;
+use skillet_gateway::{admin, process_metrics};
+use skillet_workspace::{Bucket, BucketSettings, Folder, Limits, Metrics, Place, Server, ServerSettings};
+use tokio::net::TcpListener;
+use tracing::info;
+
+use crate::{config::WorkspacesConfig, shutdown};
+
+/// Runs until SIGTERM or SIGINT, and then until the open requests have ended or the time for that is over.
+pub(crate) async fn run(config: WorkspacesConfig) -> anyhow::Result<()> {
+    let WorkspacesConfig {
+        listen_address,
+        http_address,
+        tls_folder,
+        folder,
+        s3_bucket,
+        s3_prefix,
+        s3_endpoint,
+        s3_region,
+        s3_path_style,
+        ca_bundle,
+        quota_mib,
+        quota_files,
+        max_write_kib,
+        max_file_mib,
+        memory_mib,
+        expire_after,
+        drain_seconds,
+    } = config;
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    process_metrics::register(&mut registry, "skillet");
+    let limits = Limits {
+        quota_bytes: quota_mib.saturating_mul(1 << 20),
+        quota_files,
+        write_bytes: max_write_kib.saturating_mul(1 << 10),
+        file_bytes: max_file_mib.saturating_mul(1 << 20),
+        memory_bytes: memory_mib.saturating_mul(1 << 20),
+        expire_after: Some(expire_after.0).filter(|after| !after.is_zero()),
+    };
+    let bucket = s3_bucket.map(|bucket| BucketSettings {
+        bucket,
+        prefix: s3_prefix,
+        endpoint: s3_endpoint.map(|url| url.as_str().trim_end_matches('/').to_owned()),
+        region: s3_region.filter(|region| !region.is_empty()),
+        is_path_style: s3_path_style,
+        ca_bundle,
+    });
+    let place = match (folder, bucket) {
+        (Some(folder), _) => Place::Folder(Folder::open(&folder)?),
+        (None, Some(bucket)) => Place::Bucket(Bucket::open(bucket)?),
+        (None, None) => anyhow::bail!("workspaces need --folder or --s3-bucket"),
+    };
+    let settings = ServerSettings { tls_folder, limits, drain: Duration::from_secs(drain_seconds) };
+    let server = Server::new(settings, place, metrics)?;
+    let listen = async |address| {
+        TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))
+    };
+    let (listener, probes) = (listen(listen_address).await?, listen(http_address).await?);
+    let is_draining = Arc::new(AtomicBool::new(false));
+    let (drains, signal) = (Arc::clone(&is_draining), shutdown::signal()?);
+    let readiness = move || if drains.load(Ordering::Relaxed) { Err("draining\n") } else { Ok(()) };
+    let admin = admin::serve(probes, admin::routes(|| Ok(()), readiness, Arc::new(registry)));
+    info!("Store of workspaces started");
+    let shutdown = async {
+        signal.await;
+        is_draining.store(true, Ordering::Relaxed);
+    };
+    tokio::select! {
+        () = server.serve(listener, shutdown) => Ok(()),
+        () = admin => anyhow::bail!("the server of metrics has ended"),
+    }
+}
