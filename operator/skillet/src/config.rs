@@ -84,6 +84,9 @@ pub(crate) struct OperatorConfig {
     /// Image of the runtime `node`.
     #[arg(long, env, default_value = concat!("skillet.dev/node:", env!("CARGO_PKG_VERSION")))]
     pub(crate) node_image: String,
+    /// Image of the built-in `browser`.
+    #[arg(long, env, default_value = concat!("skillet.dev/browser:", env!("CARGO_PKG_VERSION")))]
+    pub(crate) browser_image: String,
     /// Image that holds the runner, for sandboxes with an image of the user's.
     #[arg(long, env, default_value = concat!("skillet.dev/runner:", env!("CARGO_PKG_VERSION")))]
     pub(crate) runner_image: String,
