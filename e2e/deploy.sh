@@ -21,12 +21,22 @@ load_images() {
   printf '%s' "$cluster $(images_digest)" >"$mark"
 }
 
+# Workspaces need a volume, which a cluster without a class of volumes has for this claim alone.
+has_volume() {
+  "$root/e2e/cluster/cluster.sh" volume "$namespace" "$release-workspaces"
+  kubectl get persistentvolume "$namespace-$release-workspaces" >/dev/null 2>&1 ||
+    kubectl get storageclass -o yaml | grep -q 'is-default-class: "true"'
+}
+
 up() {
+  local workspaces=false
   load_images
+  if has_volume; then workspaces=true; fi
   helm upgrade --install "$release" "$root/charts/skillet" --namespace "$namespace" --create-namespace \
-    --set imageRegistry=skillet.dev --set-string "podAnnotations.skillet\.dev/images=$(images_digest)" --wait --timeout 300s >/dev/null
+    --set imageRegistry=skillet.dev --set "workspaces.enabled=$workspaces" --set-string "podAnnotations.skillet\.dev/images=$(images_digest)" --wait --timeout 300s >/dev/null
   kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 240s >/dev/null
   kubectl --namespace "$namespace" rollout status "deployment/$release-gateway" --timeout 240s >/dev/null
+  if [[ $workspaces == true ]]; then kubectl --namespace "$namespace" rollout status "deployment/$release-workspaces" --timeout 240s >/dev/null; fi
   echo "deploy: Skillet $(helm list --namespace "$namespace" --filter "^$release\$" --output json |
     sed 's/.*"app_version":"\([^"]*\)".*/\1/') answers in namespace $namespace"
 }

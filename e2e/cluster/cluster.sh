@@ -23,6 +23,7 @@ source "$CLUSTER_HOME/lib/controlplane.sh"
 source "$CLUSTER_HOME/lib/node.sh"
 source "$CLUSTER_HOME/lib/dns.sh"
 source "$CLUSTER_HOME/lib/kind.sh"
+source "$CLUSTER_HOME/lib/volume.sh"
 source "$CLUSTER_HOME/lib/stop.sh"
 
 usage() {
@@ -36,6 +37,7 @@ Usage: cluster.sh COMMAND
   env               print shell commands that set KUBECONFIG and PATH (kubectl, helm, ctr): eval "$(cluster.sh env)"
   kubeconfig        print the path of the kubeconfig file
   load-image TAR..  bring images (OCI layouts in tars) into the cluster
+  volume NS CLAIM   a volume for a claim of a namespace, where the cluster makes none by itself
   restart PART..    end parts of the node and start them again, for tests of faults
   exec-node CMD..   run a command in the node's namespaces
   logs PART         print the log of a part: etcd containerd kube-apiserver kube-controller-manager kube-scheduler
@@ -204,6 +206,7 @@ main() {
     env) run_env ;;
     kubeconfig) if [[ "$(cluster_kind)" == foreign ]]; then echo "$KUBECONFIG"; else echo "$OWN_KUBECONFIG"; fi ;;
     load-image) run_load_image "$@" ;;
+    volume) run_volume "$@" ;;
     restart) run_restart "$@" ;;
     exec-node) run_exec_node "$@" ;;
     logs) cat "$STATE/logs/${1:?a part}.log" ;;
