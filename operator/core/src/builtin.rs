@@ -139,8 +139,13 @@ impl BuiltinCall {
     pub fn cache(&self) -> Option<(String, Duration)> {
         let CallKind::WebSearch(query) = &self.kind else { return None };
         let RenderedRequest { method, url, headers: _, body } = &self.request;
-        let key =
-            format!("{} {url} {}\n{}", method.as_str(), query.limit(), body.as_deref().unwrap_or_default());
+        let key = format!(
+            "{} {url} {}{}\n{}",
+            method.as_str(),
+            query.limit(),
+            query.domains(),
+            body.as_deref().unwrap_or_default()
+        );
         Some((key, query.cache_ttl()))
     }
 

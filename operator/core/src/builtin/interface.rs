@@ -151,6 +151,14 @@ static WEB_SEARCH: LazyLock<Value> = LazyLock::new(|| {
             "country": {"type": "string", "description": "Country of two letters, such as us"},
             "language": {"type": "string", "description": "Language of two letters, such as en"},
             "time_range": {"type": "string", "enum": ["day", "week", "month", "year"], "description": "Age of the results"},
+            "filters": {
+                "type": "object",
+                "description": "Domains of the results, such as example.com",
+                "properties": {
+                    "include_domains": {"type": "array", "items": {"type": "string"}, "description": "These alone"},
+                    "exclude_domains": {"type": "array", "items": {"type": "string"}, "description": "None of these"},
+                },
+            },
         },
     })
 });

@@ -1,5 +1,6 @@
 //! `web_search`: one request to the search engine of SkillPolicy, and its results in one form.
 
+mod domains;
 mod results;
 
 use std::{sync::Arc, time::Duration};
@@ -12,6 +13,7 @@ use skillet_api::{
 };
 use url::{Url, form_urlencoded::byte_serialize};
 
+use self::domains::Domains;
 use super::{
     BuiltinCall, BuiltinError, CallKind, DEFAULT_TIMEOUT_MS, MAX_BODY_BYTES, Response, arguments::text,
     positive_int,
@@ -29,12 +31,18 @@ const MAX_QUERY: usize = 1600;
 pub(super) struct Query {
     text: String,
     limit: usize,
+    domains: Domains,
     provider: Arc<WebSearchProvider>,
 }
 
 impl Query {
     pub(super) fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Returns the domains as a part of a cache's name.
+    pub(super) fn domains(&self) -> String {
+        self.domains.query("")
     }
 
     pub(super) fn cache_ttl(&self) -> Duration {
@@ -50,6 +58,7 @@ struct Search<'a> {
     country: Option<&'a str>,
     language: Option<&'a str>,
     time_range: Option<&'a str>,
+    domains: Domains,
 }
 
 pub(super) fn render(
@@ -74,8 +83,12 @@ pub(super) fn render(
         headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
     }
     let method = if body.is_some() { HttpMethod::Post } else { HttpMethod::Get };
-    let query =
-        Query { text: search.query.to_owned(), limit: count(search.limit), provider: Arc::clone(provider) };
+    let query = Query {
+        text: search.query.to_owned(),
+        limit: count(search.limit),
+        domains: search.domains,
+        provider: Arc::clone(provider),
+    };
     Ok(BuiltinCall {
         request: RenderedRequest { method, url: url.to_string(), headers, body },
         timeout: Duration::from_millis(DEFAULT_TIMEOUT_MS),
@@ -134,6 +147,7 @@ impl<'a> Search<'a> {
             language: text(input, "language"),
             time_range: text(input, "time_range")
                 .filter(|range| TIME_RANGES.iter().any(|(word, _)| word == range)),
+            domains: Domains::read(input),
         })
     }
 
@@ -143,7 +157,7 @@ impl<'a> Search<'a> {
             url.set_path(&format!("{path}/search"));
         }
         let mut query = url.query_pairs_mut();
-        query.append_pair("q", self.query).append_pair("format", "json");
+        query.append_pair("q", &self.domains.query(self.query)).append_pair("format", "json");
         if self.is_news {
             query.append_pair("categories", "news");
         }
@@ -156,7 +170,7 @@ impl<'a> Search<'a> {
 
     fn brave(&self, mut url: Url) -> Url {
         let mut query = url.query_pairs_mut();
-        query.append_pair("q", self.query).append_pair("count", &self.limit.to_string());
+        query.append_pair("q", &self.domains.query(self.query)).append_pair("count", &self.limit.to_string());
         if self.is_news {
             query.append_pair("result_filter", "news");
         }
@@ -176,6 +190,13 @@ impl<'a> Search<'a> {
         body.insert("query".to_owned(), json!(self.query));
         body.insert("max_results".to_owned(), json!(self.limit));
         body.insert("topic".to_owned(), json!(if self.is_news { "news" } else { "general" }));
+        for (name, domains) in
+            [("include_domains", &self.domains.included), ("exclude_domains", &self.domains.excluded)]
+        {
+            if !domains.is_empty() {
+                body.insert(name.to_owned(), json!(domains));
+            }
+        }
         for (name, value) in [("country", self.country), ("time_range", self.time_range)] {
             value.map(|value| body.insert(name.to_owned(), json!(value)));
         }
@@ -212,7 +233,7 @@ pub(super) fn read(
         return Err(invalid(&format!("has responded with more than {} bytes", call.max_body_bytes)));
     }
     let body: Value = serde_json::from_slice(body).map_err(|_| invalid("has not responded with JSON"))?;
-    let results = results::read(&query.provider, &body, query.limit)
+    let results = results::read(&query.provider, &body, query.limit, &query.domains)
         .ok_or_else(|| invalid("its response has no list of results"))?;
     Ok(json!({
         "success": true,

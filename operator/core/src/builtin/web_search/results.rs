@@ -4,14 +4,19 @@ use serde_json::{Value, json};
 use skillet_api::builtin::{SearchEngine, SearchResultFields, WebSearchProvider};
 use url::Url;
 
-use super::super::page;
+use super::{super::page, domains::Domains};
 use crate::text::{trim, truncate};
 
 /// Most bytes of a title or a text.
 const MAX_TEXT: usize = 2000;
 
-/// Returns at most `limit` results; one without a URL is left out. `None` if the response has no list of results.
-pub(super) fn read(provider: &WebSearchProvider, body: &Value, limit: usize) -> Option<Vec<Value>> {
+/// Returns at most `limit` results of these domains; one without a URL is left out. `None` if the response has no list of results.
+pub(super) fn read(
+    provider: &WebSearchProvider,
+    body: &Value,
+    limit: usize,
+    domains: &Domains,
+) -> Option<Vec<Value>> {
     let fields = fields(provider);
     let list = at(body, &fields.list);
     let is_empty = || provider.provider == SearchEngine::Brave && body.get("type").is_some();
@@ -23,7 +28,8 @@ pub(super) fn read(provider: &WebSearchProvider, body: &Value, limit: usize) -> 
     };
     let read = |result: &Value| {
         let url = at(result, &fields.url)?.as_str()?;
-        let is_web = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        let is_web =
+            Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && domains.allows(&url));
         is_web.then(|| (words(at(result, &fields.title)), url.to_owned(), words(at(result, &fields.snippet))))
     };
     let results = list.iter().filter_map(read).take(limit).enumerate();

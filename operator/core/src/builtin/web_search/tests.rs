@@ -40,6 +40,39 @@ fn every_engine_gets_the_query_in_its_own_words() {
 }
 
 #[test]
+fn a_search_is_limited_to_domains_by_each_engine_and_by_its_results() {
+    let input =
+        json!({"query": "q", "filters": {"include_domains": ["a.com"], "exclude_domains": ["b.com"]}});
+    for (yaml, expected) in [
+        (
+            "{provider: SearXNG, url: 'https://s.example'}",
+            "search?q=q+site%3Aa.com+-site%3Ab.com&format=json",
+        ),
+        ("{provider: Brave}", "search?q=q+site%3Aa.com+-site%3Ab.com&count=8"),
+        ("{provider: Json, url: 'https://j.example/{{query}}', results: {}}", "/q"),
+    ] {
+        let url = request(yaml, &input).url;
+        assert!(url.ends_with(expected), "{url}");
+    }
+    let body: Value = serde_json::from_str(&request("{provider: Tavily}", &input).body.unwrap()).unwrap();
+    assert_eq!((&body["include_domains"], &body["exclude_domains"]), (&json!(["a.com"]), &json!(["b.com"])));
+
+    let provider = provider("{provider: SearXNG, url: 'https://s.example'}");
+    let call = render(&provider, &input, None).unwrap();
+    let found =
+        json!({"results": [{"url": "https://c.com"}, {"url": "https://x.a.com"}, {"url": "https://b.com"}]})
+            .to_string();
+    let response = Response { status: 200, headers: &[], body: found.as_bytes() };
+    let Step::Output(output) = call.read_response(response, "c").unwrap() else { panic!("no output") };
+    assert_eq!(
+        output["results"],
+        json!([{"title": "", "url": "https://x.a.com", "snippet": "", "position": 1}])
+    );
+    let other = render(&provider, &json!({"query": "q"}), None).unwrap();
+    assert_ne!(call.cache().unwrap().0, other.cache().unwrap().0);
+}
+
+#[test]
 fn a_search_needs_the_host_of_its_engine() {
     for (yaml, expected) in [
         ("{provider: SearXNG, url: 'http://searxng.tools.svc:8080'}", Some(("searxng.tools.svc", 8080))),
