@@ -42,7 +42,6 @@ pub(crate) struct Context {
     /// The way to hosts that skills name.
     pub(crate) egress: Egress,
     /// The store of the callers' files.
-    #[expect(dead_code, reason = "the built-ins of files read it")]
     pub(crate) workspaces: Option<WorkspaceClient>,
     /// Outputs of searches.
     pub(crate) kept_outputs: KeptOutputs,

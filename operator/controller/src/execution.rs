@@ -18,6 +18,7 @@ mod deadlines;
 mod drive;
 pub(crate) mod engine;
 mod entry;
+mod file_run;
 mod finish;
 mod gather;
 mod http_run;
@@ -36,6 +37,7 @@ pub(crate) mod status;
 mod step;
 mod stored;
 mod unparsable;
+mod workspace;
 
 pub(crate) use adopt::LeftoverRuns;
 pub(crate) use gather::is_permanent;
@@ -101,14 +103,13 @@ async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
         Handler::Sandbox(program) => run_in_sandbox(ctx, assignment, program).await,
         Handler::Http(program) => http_run::run(ctx, assignment, RequestProgram::Http(program)).await,
         Handler::Builtin(program) => http_run::run(ctx, assignment, RequestProgram::Builtin(program)).await,
-        Handler::File(_) => RunEnd::Finished,
+        Handler::File(program) => file_run::run(ctx, assignment, program).await,
     }
 }
 
 async fn run_in_sandbox(ctx: &Arc<Context>, assignment: Assignment, program: Arc<SandboxProgram>) -> RunEnd {
     let Assignment { reference, execution, admitted, point, order, room, has_waited } = assignment;
-    let (generation, was_cancelled) = (execution.metadata.generation, execution.spec.cancel);
-    let orders = order.clone();
+    let (started, orders) = (execution.clone(), order.clone());
     let conclusion = match plan(ctx, reference.clone(), execution, (admitted, program), order.clone()).await {
         Err(conclusion) => conclusion,
         Ok(plan) => {
@@ -137,9 +138,7 @@ async fn run_in_sandbox(ctx: &Arc<Context>, assignment: Assignment, program: Arc
             }
         }
     };
-    // Nothing of a spec changes but `cancel`, and that once.
-    let is_changed = orders.borrow().is_cancel() && !was_cancelled;
-    let generation = generation.map(|generation| generation + i64::from(is_changed));
+    let generation = order::seen_generation(&started, *orders.borrow());
     finish(ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
     RunEnd::Finished
 }

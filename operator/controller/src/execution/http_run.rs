@@ -41,10 +41,9 @@ use super::{
     conclude::Conclusion,
     finish::finish,
     gather,
-    order::{Order, wait_for_cancel, wait_for_stop},
+    order::{Order, seen_generation, wait_for_cancel, wait_for_stop},
     reference::ExecutionRef,
-    running_status::RunningStatusWriter,
-    status,
+    running_status::{RunningStatusWriter, write_running},
 };
 use crate::context::Context;
 
@@ -76,9 +75,7 @@ pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: Req
     let ended = http.run_until(&point, order.clone()).await;
     let Some(conclusion) = ended else { return RunEnd::Finished };
     let conclusion = http.complete(conclusion);
-    // Nothing of a spec changes but `cancel`, and that once.
-    let is_changed = order.borrow().is_cancel() && !execution.spec.cancel;
-    let generation = execution.metadata.generation.map(|generation| generation + i64::from(is_changed));
+    let generation = seen_generation(&execution, *order.borrow());
     finish(ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
     RunEnd::Finished
 }
@@ -147,21 +144,12 @@ impl HttpRun<'_> {
         if point.sandbox == SandboxState::Gone {
             return Ok(Some(end::lost(method)));
         }
-        if !self.write_running().await {
+        if !write_running(self.ctx, self.reference, self.admitted, self.attempt).await {
             return Ok(None);
         }
         // Another operator may lead already, if this one was stopped or cut off meanwhile.
         self.ctx.leadership.confirm().await;
         Ok(Some(self.send(call, &way).await))
-    }
-
-    /// Writes down that the request may be on its way from now on. Returns false if the execution is gone or has ended.
-    async fn write_running(&self) -> bool {
-        let Admitted { version, digest, .. } = self.admitted;
-        let no_sandbox = SandboxRef::default();
-        let mut running =
-            status::running(&version.to_string(), digest, self.attempt, &no_sandbox, Timestamp::now());
-        status::apply_until_done(&self.ctx.client, &self.ctx.pace.ends, self.reference, &mut running).await
     }
 
     async fn find_way(&self) -> Result<Way, Refusal> {

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 
+use skillet_api::SkillExecution;
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,12 @@ impl Order {
             Self::Run | Self::Stop => false,
         }
     }
+}
+
+/// Returns the generation of the spec that a run has seen at its end: nothing of a spec changes but `cancel`, and that once.
+pub(crate) fn seen_generation(execution: &SkillExecution, order: Order) -> Option<i64> {
+    let is_changed = order.is_cancel() && !execution.spec.cancel;
+    execution.metadata.generation.map(|generation| generation + i64::from(is_changed))
 }
 
 /// Waits until the run is to be cancelled; forever if it never is.

@@ -100,6 +100,19 @@ impl RunningStatusWriter {
     }
 }
 
+/// Writes that a run without a sandbox may have an effect from now on. Returns false if the execution is gone or has ended.
+pub(super) async fn write_running(
+    ctx: &Context,
+    reference: &ExecutionRef,
+    admitted: &Admitted,
+    attempt: u32,
+) -> bool {
+    let Admitted { version, digest, .. } = admitted;
+    let no_sandbox = SandboxRef::default();
+    let mut running = status::running(&version.to_string(), digest, attempt, &no_sandbox, Timestamp::now());
+    status::apply_until_done(&ctx.client, &ctx.pace.ends, reference, &mut running).await
+}
+
 /// Writes until one write succeeds or the status is over.
 pub(super) async fn write_until_over<W>(mut is_over: watch::Receiver<bool>, write: impl Fn() -> W)
 where
