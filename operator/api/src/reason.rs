@@ -236,6 +236,14 @@ macro_rules! egress_refusal {
     };
 }
 
+/// The pattern of the reasons for which the store of workspaces did not do what a run asked of it.
+#[macro_export]
+macro_rules! workspace_refusal {
+    () => {
+        $crate::Reason::FileExists | $crate::Reason::FileTooLarge | $crate::Reason::WorkspaceFull
+    };
+}
+
 /// The pattern of the reasons of a connection or a response that another attempt may not have.
 #[macro_export]
 macro_rules! egress_failure {

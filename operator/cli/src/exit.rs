@@ -1,6 +1,8 @@
 //! The exit codes of the process, and the one of each finished execution.
 
-use skillet_api::{Phase, Reason, SkillExecutionStatus, condition_reason, egress_failure, egress_refusal};
+use skillet_api::{
+    Phase, Reason, SkillExecutionStatus, condition_reason, egress_failure, egress_refusal, workspace_refusal,
+};
 
 /// The end of the process. Codes are documented in docs/reference/kubectl-skill.md and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +101,11 @@ impl Exit {
             | Reason::OutputTooLarge
             | Reason::McpError
             | Reason::ToolFailed
-            | Reason::FileExists
-            | Reason::FileTooLarge
-            | Reason::WorkspaceFull
             | Reason::Succeeded
             | Reason::Queued
             | Reason::Running
             | egress_refusal!()
+            | workspace_refusal!()
             | egress_failure!()
             | condition_reason!() => Exit::Failed,
         }

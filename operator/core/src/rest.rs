@@ -1,6 +1,6 @@
 //! The words and numbers of the HTTP interface: refusals, names with a version, search and pages of lists.
 
-use skillet_api::{Reason, condition_reason, egress_failure, egress_refusal};
+use skillet_api::{Reason, condition_reason, egress_failure, egress_refusal, workspace_refusal};
 
 use crate::{case_fold::fold, js_number::text_to_number, text::trim};
 
@@ -54,9 +54,6 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::Running
         | Reason::OutputInvalid
         | Reason::OutputTooLarge
-        | Reason::FileExists
-        | Reason::FileTooLarge
-        | Reason::WorkspaceFull
         | Reason::StartFailed
         | Reason::ExitCode
         | Reason::McpError
@@ -67,6 +64,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::SandboxLost
         | Reason::ResultLost
         | egress_refusal!()
+        | workspace_refusal!()
         | egress_failure!()
         | condition_reason!() => 200,
     }

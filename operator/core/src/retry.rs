@@ -1,6 +1,8 @@
 //! The decision to retry an attempt.
 
-use skillet_api::{Reason, condition_reason, egress_failure, egress_refusal, skill::RetryOn};
+use skillet_api::{
+    Reason, condition_reason, egress_failure, egress_refusal, skill::RetryOn, workspace_refusal,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryDecision {
@@ -41,9 +43,6 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::SkillNotReady
         | Reason::NoProgram
         | Reason::FileNotFound
-        | Reason::FileExists
-        | Reason::FileTooLarge
-        | Reason::WorkspaceFull
         | Reason::NoInterpreter
         | Reason::CommandNotFound
         | Reason::ServerNotFound
@@ -81,6 +80,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::ParseFailed
         | Reason::ApiError
         | egress_refusal!()
+        | workspace_refusal!()
         | condition_reason!() => false,
     }
 }

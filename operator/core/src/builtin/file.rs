@@ -59,14 +59,14 @@ impl FileCall {
 impl Encoding {
     /// Returns the output of a read. Bytes that are no UTF-8 are U+FFFD in a text. `context` names the caller.
     pub fn output(self, path: &WorkspacePath, bytes: &[u8], context: &str) -> Value {
-        let (content, encoding) = match self {
+        let (text, encoding) = match self {
             Self::Utf8 => (String::from_utf8_lossy(bytes).into_owned(), "utf8"),
             Self::Base64 => (STANDARD.encode(bytes), "base64"),
         };
         json!({
             "success": true,
             "path": path.as_str(),
-            "content": content,
+            "content": text,
             "bytesRead": bytes.len(),
             "encoding": encoding,
             "context": context,
