@@ -201,7 +201,7 @@ impl Places {
         if before.is_some() && mode == WriteMode::Create {
             return Err(WorkspaceError::Exists { path: path.to_string() });
         }
-        let before = before.filter(|_| mode == WriteMode::Append);
+        let before = if mode == WriteMode::Append { before } else { None };
         let name = self.temporary_name();
         let written = self.write_temporary(&name, before, content, path, most).and_then(|bytes| {
             self.move_into_place(&name, &folder, path, mode)?;

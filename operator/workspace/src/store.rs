@@ -25,6 +25,8 @@ const MAX_ENTRIES: usize = 10_000;
 const ENTRY_BYTES: u64 = 4 << 10;
 /// Time between two notes of the last use, as a part of the time after which a workspace expires.
 const MARKS_PER_EXPIRY: u32 = 20;
+/// Attempts to read a file that is replaced meanwhile.
+const READ_ATTEMPTS: usize = 5;
 const LONGEST_SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Limits of workspaces and of the process.
@@ -70,17 +72,25 @@ impl Store {
         most: u64,
     ) -> Result<Bytes, WorkspaceError> {
         let path = StorePath::parse(path)?;
-        let file = self.backend.file(id, &path).await?;
-        let Some(file) = file else { return Err(WorkspaceError::NotFound { path: path.to_string() }) };
         let most = most.min(self.limits.file_bytes);
-        if file.bytes > most {
-            return Err(WorkspaceError::TooLarge { path: path.to_string(), bytes: file.bytes, most });
+        for _ in 0..READ_ATTEMPTS {
+            let file = self.backend.file(id, &path).await?;
+            let Some(file) = file else { return Err(WorkspaceError::NotFound { path: path.to_string() }) };
+            if file.bytes > most {
+                return Err(WorkspaceError::TooLarge { path: path.to_string(), bytes: file.bytes, most });
+            }
+            let memory = self.memory.reserve(file.bytes).await?;
+            match self.backend.read(id, &path, file.bytes).await {
+                // It was replaced by a larger file, for which this memory is not enough.
+                Err(WorkspaceError::TooLarge { .. }) => {}
+                Err(error) => return Err(error),
+                Ok(content) => {
+                    self.mark_used(id, &self.slots.of(id)).await;
+                    return Ok(memory.hold(content));
+                }
+            }
         }
-        let memory = self.memory.reserve(file.bytes).await?;
-        // The file may grow until it is read, but not past the memory that is reserved.
-        let content = self.backend.read(id, &path, file.bytes).await?;
-        self.mark_used(id, &self.slots.of(id)).await;
-        Ok(memory.hold(content))
+        Err(WorkspaceError::unavailable(format!("{path} was replaced while it was read; try again")))
     }
 
     /// Writes content whose memory the caller has reserved.
@@ -121,7 +131,7 @@ impl Store {
         // Before the write: what has no note of its use would never expire.
         self.mark_new_use(id, &slot).await?;
         let written = self.backend.write(id, &path, content, mode, self.limits.file_bytes).await?;
-        *known = Some(would).filter(|_| written == size);
+        *known = (written == size).then_some(would);
         Ok(written)
     }
 

@@ -127,10 +127,10 @@ pub(super) fn read(
     most: u64,
 ) -> Result<Bytes, WorkspaceError> {
     let too_large = |bytes| WorkspaceError::TooLarge { path: path.to_string(), bytes, most };
-    let Some(bytes) = usize::try_from(leaf.bytes).ok().filter(|_| leaf.bytes <= most) else {
+    if leaf.bytes > most {
         return Err(too_large(leaf.bytes));
-    };
-    let mut content = Vec::with_capacity(bytes);
+    }
+    let mut content = Vec::with_capacity(usize::try_from(leaf.bytes).unwrap_or_default());
     let read = file.take(most.saturating_add(1)).read_to_end(&mut content);
     read.map_err(|error| super::failed_io("read", path.as_str(), &error))?;
     if content.len() as u64 > most { Err(too_large(content.len() as u64)) } else { Ok(content.into()) }

@@ -47,7 +47,7 @@ pub(super) async fn respond(request: Request<Incoming>, store: Arc<Store>) -> Re
     }
 }
 
-/// Lets an operation come to its end when its client does not wait for it: half of one is none.
+/// Completes an operation also if its client does not wait for it.
 async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, WorkspaceError>> + Send + 'static,
 ) -> Result<T, WorkspaceError> {

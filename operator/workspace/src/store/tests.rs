@@ -233,6 +233,33 @@ async fn one_of_many_creators_wins_and_no_append_is_lost() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_sees_the_old_file_or_the_new_one_while_it_is_replaced() {
+    with_each(LIMITS, async |place, store| {
+        write(&store, "a", "f", "1", Create).await.unwrap();
+        let store = Arc::new(store);
+        let writer = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move {
+                for length in (1..60).chain((1..60).rev()) {
+                    write(&store, "a", "f", &"x".repeat(length), Overwrite).await.unwrap();
+                }
+            }
+        });
+        let mut reads = 0;
+        while !writer.is_finished() {
+            match read(&store, "a", "f").await {
+                Ok(content) => assert!(!content.is_empty(), "{place}"),
+                Err(error) => assert!(error.contains("was replaced while it was read"), "{place}: {error}"),
+            }
+            reads += 1;
+        }
+        writer.await.unwrap();
+        assert!(reads > 10, "{place}: {reads}");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn many_writers_do_not_pass_the_quota_together() {
     let limits = Limits { quota_bytes: 25, ..LIMITS };
