@@ -25,6 +25,7 @@ mod http_run;
 mod mcp_call;
 mod mcp_sessions;
 mod order;
+mod pictures;
 mod plan;
 mod program_output;
 mod queued_status;
@@ -212,6 +213,7 @@ impl Run {
             egress::add(&mut self.connections, later);
         }
         self.last = LastSandbox { sandbox, accepted_at };
+        let outcome = pictures::save(ctx, &self.plan, outcome).await;
         match self.check_output(ctx, outcome).await {
             Step::Finish(conclusion) => {
                 Step::Finish(Box::new(self.complete(*conclusion, self.point.attempt)))

@@ -8,7 +8,7 @@ use skillet_core::{
     skill::SandboxProgram,
 };
 
-use super::{gather, reference::ExecutionRef};
+use super::{gather, pictures, reference::ExecutionRef};
 use crate::context::Context;
 
 /// The program, its execution, and the policy in force.
@@ -34,7 +34,10 @@ impl Plan {
         let (namespace, wanted) = (reference.namespace(), &program.secret_env);
         let secret_env = gather::secrets(ctx, namespace, wanted, (&admitted.skill, &hosts)).await?;
         let secret_env = secret_env.into_iter().map(|(name, secret)| (name, secret.value)).collect();
-        Ok(Self { reference, execution, admitted, program, policy: ctx.catalog.policy(), secret_env })
+        let policy = ctx.catalog.policy();
+        let plan = Self { reference, execution, admitted, program, policy, secret_env };
+        pictures::check(ctx, &plan)?;
+        Ok(plan)
     }
 
     pub(crate) fn version(&self) -> String {
