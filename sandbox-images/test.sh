@@ -101,7 +101,8 @@ check_files() {
   esac
 }
 
-# in_sandbox COMMAND...: as the sandbox's user, in namespaces of its own, with what the pod would give and no more.
+# in_sandbox COMMAND...: as the sandbox's user, in namespaces of its own, with what the pod would give and no more. BESIDE is run
+# as root in its network before, and ends with it.
 in_sandbox() {
   # shellcheck disable=SC2016 # the inner shell expands it
   unshare --mount --pid --fork --net --ipc --uts bash -euc '
@@ -114,6 +115,7 @@ in_sandbox() {
     mount -t tmpfs -o nosuid,nodev,noexec,mode=1777,size=256m tmpfs "$root/dev/shm"
     mount -t proc proc "$root/proc"
     mount -o remount,bind,ro "$root"
+    eval "${BESIDE:-}"
     exec env -i PATH=/usr/bin:/bin TMPDIR=/dev/shm timeout 60 /usr/bin/setpriv --no-new-privs --bounding-set=-all,+setuid,+setgid,+sys_chroot \
       /usr/sbin/chroot --userspec=65532:65532 --groups=65532 "$root" "$@"
   ' in_sandbox "$ROOT" "$@"
@@ -125,9 +127,12 @@ check_run() {
     shell) result="$(in_sandbox /bin/sh -s <"$IMAGES_HOME/shell/smoke.sh" 2>&1)" || fail "$result" ;;
     python) result="$(in_sandbox /usr/bin/python3 - <"$IMAGES_HOME/python/smoke.py" 2>&1)" || fail "$result" ;;
     node) result="$(in_sandbox /usr/bin/node --no-warnings - <"$IMAGES_HOME/node/smoke.cjs" 2>&1)" || fail "$result" ;;
-    # The program of the built-in is what runs in it.
+    # The program of the built-in is what runs in it. A host with TLS shows that Chromium finds its libraries.
     browser)
+      openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -keyout "$WORK/key" -out "$WORK/certificate" 2>/dev/null
+      export BESIDE="ip link set lo up; openssl s_server -accept 8443 -key '$WORK/key' -cert '$WORK/certificate' -www </dev/null >/dev/null 2>&1 &"
       result="$(in_sandbox /usr/bin/python3 -c "$(<"$IMAGES_HOME/browser/smoke.py")" "$(<"$BROWSE")" 2>&1)" || fail "$result"
+      unset BESIDE
       ;;
     operator) result="$(in_sandbox /usr/bin/skillet --version 2>&1)" || fail "$result" ;;
     # The copy of the init container. Its target is a volume; a noexec one will do for the copy alone.
@@ -159,8 +164,8 @@ check_image() {
 install_tools() {
   local tool
   local -a packages=()
-  for tool in jq zstd readelf; do
-    command -v "$tool" >/dev/null || packages+=("${tool/readelf/binutils}")
+  for tool in jq zstd openssl readelf=binutils ip=iproute2; do
+    command -v "${tool%=*}" >/dev/null || packages+=("${tool#*=}")
   done
   ((${#packages[@]} > 0)) || return 0
   { apt-get -q=2 update && DEBIAN_FRONTEND=noninteractive apt-get -q=2 install --no-install-recommends "${packages[@]}"; } >/dev/null ||

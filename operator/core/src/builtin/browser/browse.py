@@ -201,6 +201,7 @@ def goto(browser, action, result):
 def explain(error):
     return error + {
         "net::ERR_NAME_NOT_RESOLVED": ": the name has no address, or the skill may not reach it; see network of the Skill and of SkillPolicy",
+        "net::ERR_ADDRESS_UNREACHABLE": ": the host could not be reached, or the skill may not reach it; see network of the Skill and of SkillPolicy",
         "net::ERR_CONNECTION_REFUSED": ": the host refused, or the skill may not reach it on this port; see network of the Skill and of SkillPolicy",
         "net::ERR_CERT_AUTHORITY_INVALID": ": no known authority has signed the host's certificate",
         "net::ERR_ABORTED": ": the response is no page, such as a download",
