@@ -15,11 +15,13 @@ mod limits;
 mod lists;
 mod offer;
 mod responses;
+mod sandbox;
 mod schema;
 mod splice;
 mod tool_loop;
 mod tool_name;
 mod version;
+mod web_search;
 
 use crate::{case::Case, judge::Answer, registry::Replay};
 
@@ -46,8 +48,9 @@ pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("output_truncate", limits::output_truncate),
     ("pagination", lists::pagination),
     ("positive_int", arguments::replay_positive_int),
-    ("resolve_builtin", builtin::resolve_builtin),
+    ("resolve_builtin", web_search::resolve_builtin),
     ("resolve_version", version::resolve_version),
+    ("sandbox_command", sandbox::sandbox_command),
     ("sandbox_config", arguments::replay_sandbox_config),
     ("score", offer::score),
     ("splice_results", splice_results),
@@ -55,6 +58,7 @@ pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("tool_name_encode", tool_name::tool_name_encode),
     ("total_pages", lists::total_pages),
     ("url_guard", builtin::url_guard),
+    ("web_search_fallback", web_search::web_search_fallback),
 ];
 
 /// By the first dialect whose form the case has; else why none of them reads it.

@@ -45,9 +45,16 @@ pub(crate) fn replay_case(
     input: &Value,
     expected: &Value,
 ) -> String {
-    let case = json!({"id": "i", "kind": kind, "verdict": verdict, "want": want, "input": input, "expected": expected});
+    let case = json!({"kind": kind, "verdict": verdict, "want": want, "input": input, "expected": expected});
+    judged("omniroute", case)
+}
+
+/// Replays a case of a set, which needs no id. Returns `passed`, `failed` or the reason why it is skipped.
+#[cfg(test)]
+pub(crate) fn judged(set: &str, mut case: Value) -> String {
+    case["id"] = "i".into();
     let case: Case = serde_json::from_value(case).unwrap();
-    match replay(&Case { set: "omniroute".to_owned(), ..case }) {
+    match replay(&Case { set: set.to_owned(), ..case }) {
         Judgement::Passed => "passed".to_owned(),
         Judgement::Failed { got } => format!("failed {got}"),
         Judgement::Skipped { why } => why,
@@ -89,6 +96,7 @@ omniroute/pagination 2 passed 0 failed 0 skipped
 omniroute/positive_int 5 passed 0 failed 0 skipped
 omniroute/resolve_builtin 4 passed 0 failed 0 skipped
 omniroute/resolve_version 17 passed 0 failed 3 skipped
+omniroute/sandbox_command 3 passed 0 failed 0 skipped
 omniroute/sandbox_config 2 passed 0 failed 0 skipped
 omniroute/score 5 passed 0 failed 0 skipped
 omniroute/splice_results 8 passed 0 failed 0 skipped
@@ -96,6 +104,7 @@ omniroute/tool_name_decode 2 passed 0 failed 0 skipped
 omniroute/tool_name_encode 3 passed 0 failed 0 skipped
 omniroute/total_pages 1 passed 0 failed 0 skipped
 omniroute/url_guard 29 passed 0 failed 0 skipped
+omniroute/web_search_fallback 2 passed 0 failed 0 skipped
 openhands/available_skills_listing 1 passed 0 failed 0 skipped
 openhands/context_build 2 passed 0 failed 0 skipped
 openhands/description_truncation 2 passed 0 failed 0 skipped
@@ -123,10 +132,12 @@ skillmd/real_skillmd 3 passed 0 failed 0 skipped
 uniskill/decrypt 0 passed 0 failed 1 skipped
 uniskill/error 4 passed 0 failed 0 skipped
 uniskill/fixture 1 passed 0 failed 0 skipped
+uniskill/format_helper 1 passed 0 failed 1 skipped
 uniskill/map 9 passed 0 failed 1 skipped
-uniskill/merge 0 passed 0 failed 2 skipped
+uniskill/merge 1 passed 0 failed 1 skipped
 uniskill/outcome 2 passed 0 failed 0 skipped
 uniskill/render 18 passed 0 failed 2 skipped
+uniskill/resolve 0 passed 0 failed 1 skipped
 uniskill/ssrf 2 passed 0 failed 0 skipped
 uniskill/stdout 3 passed 0 failed 0 skipped
 uniskill/whole_result 1 passed 0 failed 0 skipped

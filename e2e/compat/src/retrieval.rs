@@ -165,6 +165,7 @@ fn candidate(tool: &Tool, has_examples: bool) -> Candidate {
         version: "1.0.0".into(),
         is_ready: true,
         has_program: true,
+        builtin: None,
         description: tool.description.as_str().into(),
         tags: [].into(),
         examples: examples.into(),

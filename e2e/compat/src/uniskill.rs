@@ -1,6 +1,7 @@
 //! The set `uniskill`: observations of the UniSkill gateway.
 
 mod cli_runtime;
+mod identity;
 mod manifest;
 mod mapping;
 mod reach;
@@ -11,16 +12,20 @@ mod upstream;
 use crate::registry::Replay;
 
 pub(crate) const KINDS: &[(&str, Replay)] = &[
+    ("decrypt", secrets::decrypt),
     ("error", upstream::error),
     ("fixture", mapping::fixture),
+    ("format_helper", identity::format_helper),
     ("map", mapping::map),
     ("map_alias", mapping::map),
     ("market_reads_caller_secret", secrets::foreign_secret),
     ("market_system_key", secrets::foreign_secret),
+    ("merge", secrets::merge),
     ("missing_endpoint_charge", secrets::missing_endpoint),
     ("missing_secret_charge", secrets::missing_secret),
     ("outcome", cli_runtime::outcome),
     ("render", render::render),
+    ("resolve", identity::resolve),
     ("secret_exposure", secrets::exposure),
     ("ssrf", reach::ssrf),
     ("stdout", cli_runtime::stdout),

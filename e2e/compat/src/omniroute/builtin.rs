@@ -1,6 +1,6 @@
-//! `http_request`, `http_request_sizes`, `header_filter`, `url_guard`, `resolve_builtin`: OmniRoute's built-in tools.
+//! `http_request`, `http_request_sizes`, `header_filter`, `url_guard`: OmniRoute's built-in tools.
 //!
-//! Skillet has tools of the same names as handlers of Skills. It knows them by no second name: the aliases are the replay's.
+//! Skillet has tools of the same names as handlers of Skills.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -18,9 +18,6 @@ use crate::{
 
 /// Caller of the reference's cases.
 const CALLER: &str = "key-123";
-/// Handlers of the reference.
-const HANDLERS: [&str; 7] =
-    ["file_read", "file_write", "http_request", "web_search", "web_fetch", "eval_code", "execute_command"];
 /// Hosts that the reference's second mode refuses.
 const METADATA_HOSTS: [&str; 4] =
     ["metadata.google.internal", "metadata.goog", "100.100.100.200", "[fd00:ec2::254]"];
@@ -194,23 +191,6 @@ fn body(upstream: &Value) -> Option<String> {
     text.or_else(|| usize::try_from(size()?).ok().map(|size| "x".repeat(size)))
 }
 
-pub(super) fn resolve_builtin(case: &Case) -> Result<Answer, String> {
-    let name = canonical(case.text("toolName"));
-    let allowed = case.input["allowed"].as_array();
-    let is_allowed = allowed
-        .is_some_and(|allowed| allowed.iter().filter_map(Value::as_str).any(|one| canonical(one) == name));
-    let handler = (is_allowed && HANDLERS.contains(&name)).then_some(name);
-    Ok(Answer::exact(case, json!({ "handler": handler })))
-}
-
-fn canonical(name: &str) -> &str {
-    match name.split_once('@').map_or(name, |(before, _)| before) {
-        "omniroute_web_search" => "web_search",
-        "omniroute_web_fetch" => "web_fetch",
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,21 +198,6 @@ mod tests {
 
     fn check(kind: &str, input: &Value, expected: &Value) {
         assert_eq!(replay_case(kind, "compat", None, input, expected), "passed", "{input}");
-    }
-
-    #[test]
-    fn aliases_are_resolved_behind_the_version() {
-        let check = |name: &str, allowed: Value, handler: Value| {
-            check(
-                "resolve_builtin",
-                &json!({"toolName": name, "allowed": allowed}),
-                &json!({"handler": handler}),
-            );
-        };
-        check("omniroute_web_fetch@1.0.0", json!(["web_fetch"]), json!("web_fetch"));
-        check("web_fetch", json!([]), json!(null));
-        check("Web_Search", json!(["web_search"]), json!(null));
-        check("browser", json!(["browser"]), json!(null));
     }
 
     #[test]

@@ -142,6 +142,7 @@ pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Ca
         version: text("version").into(),
         is_ready: true,
         has_program: true,
+        builtin: None,
         description: text("description").into(),
         tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
         examples: [].into(),

@@ -121,17 +121,11 @@ fn status(outcome: &Outcome) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{judge::Judgement, registry::replay};
+    use crate::registry::judged;
 
     fn check(kind: &str, input: &Value, expected: &Value, result: &str) {
-        let case = json!({"id": "i", "kind": kind, "input": input, "expected": expected});
-        let case: Case = serde_json::from_value(case).unwrap();
-        let judgement = match replay(&Case { set: "uniskill".into(), ..case }) {
-            Judgement::Passed => "passed".to_owned(),
-            Judgement::Failed { got } => format!("failed {got}"),
-            Judgement::Skipped { why } => why,
-        };
-        assert!(judgement.starts_with(result), "{judgement}");
+        let judged = judged("uniskill", json!({"kind": kind, "input": input, "expected": expected}));
+        assert!(judged.starts_with(result), "{judged}");
     }
 
     #[test]

@@ -11,6 +11,11 @@ use skillet_core::http::{HOSTS_ANNOTATION, HttpProgram, SKILLS_ANNOTATION, check
 use super::manifest::to_http;
 use crate::{case::Case, judge::Answer};
 
+/// Balance of the reference's callers whose case names none.
+const BALANCE: f64 = 100.0;
+/// The reason why cases of stored ciphertext are not replayed.
+const NOT_ENCRYPTED: &str = "Kubernetes encrypts Secrets at rest; a value is used as it is written, also one of three parts between dots";
+
 /// A Secret that its owner gave to another skill and another host stays where it is.
 // Every replay has this type.
 #[allow(clippy::unnecessary_wraps)]
@@ -32,6 +37,41 @@ pub(super) fn missing_secret(case: &Case) -> Result<Answer, String> {
         Ok(_) => Ok(compare(case, true, "the request was rendered")),
         Err(error) => Ok(compare(case, false, &error.message)),
     }
+}
+
+/// The skill names the Secret of each value: its own, or the one that all skills of its namespace may use.
+pub(super) fn merge(case: &Case) -> Result<Answer, String> {
+    let (own, of_all) = (&case.input["skill_secrets"], &case.input["user_secrets"]);
+    if own.is_string() || of_all.is_string() {
+        return Err(NOT_ENCRYPTED.to_owned());
+    }
+    let secret = if own["K"].is_string() { "of-skill" } else { "of-all" };
+    let http = json!({"url": "https://up.example/{{SECRETS.K}}", "secrets": [{"name": "K", "secret": secret, "key": "K"}]});
+    let http: Http = serde_json::from_value(http).map_err(|error| error.to_string())?;
+    let program = HttpProgram::read(&http, None).map_err(|problems| format!("{problems:?}"))?;
+    let stored = BTreeMap::from([("of-skill", own), ("of-all", of_all)]);
+    let mut values = BTreeMap::new();
+    for of in program.secrets() {
+        let value = stored.get(of.secret.as_str()).and_then(|secret| secret[&of.key].as_str());
+        values.extend(value.map(|value| (of.name.clone(), value.to_owned())));
+    }
+    match program.render(&json!({}), &values) {
+        Ok(sent) => {
+            let is_charged = case.expected["charged"].as_f64().is_none_or(|charged| charged > 0.0);
+            let value = json!({"url": sent.request.url, "status": 200});
+            let answer = Answer::by_fields(case, value, &["url", "status"]);
+            Ok(Answer { is_same: answer.is_same && is_charged, ..answer })
+        }
+        Err(error) => {
+            let difference = Some("a missing Secret refuses the run, which costs nobody anything".to_owned());
+            Ok(Answer { difference, ..compare(case, false, &error.message) })
+        }
+    }
+}
+
+/// Secrets are the cluster's to encrypt.
+pub(super) fn decrypt(_case: &Case) -> Result<Answer, String> {
+    Err(NOT_ENCRYPTED.to_owned())
 }
 
 /// A skill without a URL is refused when it is applied.
@@ -88,12 +128,26 @@ fn compare(case: &Case, is_sent: bool, message: &str) -> Answer {
         "sees_secret",
         "system_key_sent",
     ];
-    let mut value = json!({"message": message, "charged": u8::from(is_sent)});
+    let charged = u8::from(is_sent);
+    let mut value =
+        json!({"message": message, "charged": charged, "credits_charged": charged, "ledger": charged});
+    // Whoever is charged nothing keeps the balance.
+    let balance = case.input["credits"].as_f64().unwrap_or(BALANCE);
+    value["balance_after"] = case.expected["balance_after"].clone();
+    if !is_sent && case.expected["balance_after"].as_f64() != Some(balance) {
+        value["balance_after"] = json!(balance);
+    }
     for name in NAMES {
         value[name] = json!(is_sent);
     }
     let mut names = NAMES.to_vec();
-    names.push("charged");
+    names.extend(["charged", "ledger"]);
+    if case.expected["credits_charged"].is_number() {
+        names.push("credits_charged");
+    }
+    if case.expected.get("balance_after").is_some() {
+        names.push("balance_after");
+    }
     let has_some = names.iter().any(|name| case.expected.get(name).is_some());
     let answer = Answer::by_fields(case, value, &names);
     let is_error = case.expected["status"].as_u64().is_none_or(|status| (status >= 400) != is_sent);
@@ -105,19 +159,37 @@ fn compare(case: &Case, is_sent: bool, message: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use crate::{judge::Judgement, registry::replay};
-
     use super::*;
+    use crate::registry::judged;
 
     fn check(kind: &str, expected: &Value, result: &str) {
-        let case = json!({"id": "i", "kind": kind, "input": {}, "expected": expected});
-        let case: Case = serde_json::from_value(case).unwrap();
-        let judgement = match replay(&Case { set: "uniskill".into(), ..case }) {
-            Judgement::Passed => "passed".to_owned(),
-            Judgement::Failed { got } => format!("failed {got}"),
-            Judgement::Skipped { why } => why,
-        };
-        assert!(judgement.starts_with(result), "{kind} {expected}: {judgement}");
+        check_input(kind, &json!({}), expected, result);
+    }
+
+    fn check_input(kind: &str, input: &Value, expected: &Value, result: &str) {
+        let judged = judged("uniskill", json!({"kind": kind, "input": input, "expected": expected}));
+        assert!(judged.starts_with(result), "{kind} {input} {expected}: {judged}");
+    }
+
+    #[test]
+    fn a_skills_own_secret_wins_over_one_for_all() {
+        let both = json!({"user_secrets": {"K": "all"}, "skill_secrets": {"K": "own"}});
+        check_input(
+            "merge",
+            &both,
+            &json!({"status": 200, "url": "https://up.example/own", "charged": 5}),
+            "passed",
+        );
+        check_input("merge", &both, &json!({"url": "https://up.example/all"}), "failed");
+        check_input("merge", &both, &json!({"url": "https://up.example/own", "charged": 0}), "failed");
+        let all = json!({"user_secrets": {"K": "a.b.c"}, "skill_secrets": {"L": "x"}});
+        check_input("merge", &all, &json!({"url": "https://up.example/a.b.c"}), "passed");
+        let none = json!({"user_secrets": {}, "skill_secrets": null});
+        check_input("merge", &none, &json!({"success": false, "charged": 0}), "passed");
+        check_input("merge", &none, &json!({"status": 200, "charged": 5}), "a missing Secret");
+        let encrypted = json!({"user_secrets": "encrypted", "skill_secrets": null});
+        check_input("merge", &encrypted, &json!({"url": "https://up.example/opened"}), "Kubernetes encrypts");
+        check("decrypt", &json!({"ok": false}), "Kubernetes encrypts");
     }
 
     #[test]
@@ -136,6 +208,9 @@ mod tests {
         for kind in ["missing_secret_charge", "missing_endpoint_charge"] {
             check(kind, &json!({"charged": 0, "success": false}), "passed");
             check(kind, &json!({"charged": 5}), "failed");
+            check(kind, &json!({"balance_after": 100, "ledger": 0}), "passed");
+            check(kind, &json!({"balance_after": 95}), "failed");
+            check(kind, &json!({"status": 200, "credits_charged": null}), "failed");
         }
     }
 
