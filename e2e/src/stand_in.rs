@@ -1,6 +1,6 @@
 //! A host outside of the cluster, which pods know by a name: an HTTP server of this process, a Service, and its address.
 //!
-//! It answers each request with what it got, as JSON: method, path, headers and body.
+//! It answers each request with what it got, as JSON: method, path, headers and body. The path `/form` is a page.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -20,6 +20,9 @@ use crate::{Journey, eventually, network};
 
 /// Most bytes of a request.
 const MAX_REQUEST: usize = 1 << 20;
+
+/// A form that asks for `/found`.
+const FORM: &str = "<!doctype html><title>Form</title><form action=/found><input id=word name=word><button>Find</button></form>";
 
 /// The server. It ends when this is dropped.
 pub struct StandIn {
@@ -53,6 +56,14 @@ impl StandIn {
         let task = tokio::spawn(serve(listener, requests.clone()));
         let host = format!("{name}.{}.svc.cluster.local", j.namespace);
         Ok(Self { host, port, address, requests, task })
+    }
+
+    /// Gives it another name, which looks public: the cluster of the tests has a zone of such names.
+    #[must_use]
+    pub fn with_public_name(mut self, j: &Journey) -> Self {
+        let name = self.host.split('.').next().unwrap_or_default();
+        self.host = format!("{name}.{}.svc.public.example", j.namespace);
+        self
     }
 
     /// The fields of a SkillPolicy under which skills may reach it, although its address is not public.
@@ -103,12 +114,13 @@ async fn serve(listener: TcpListener, requests: Arc<Mutex<Vec<Value>>>) {
 async fn answer(mut stream: TcpStream, requests: &Mutex<Vec<Value>>) -> Result<()> {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer).await? {
-        let body = request.to_string();
+        let is_form = request["path"] == "/form";
+        let (kind, body) =
+            if is_form { ("text/html", FORM.to_owned()) } else { ("application/json", request.to_string()) };
         requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         let length = body.len();
-        let response = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
+        let response =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}");
         stream.write_all(response.as_bytes()).await?;
     }
     Ok(())

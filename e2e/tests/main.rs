@@ -3,6 +3,7 @@
 //! `SKILLET_E2E=1` and a cluster with Skillet (`make deploy`) are needed; without the variable every test says that
 //! it is skipped. The harness is the library beside this folder.
 
+mod browser;
 mod cancelling;
 mod confinement;
 mod egress;

@@ -31,7 +31,8 @@ data:
             lameduck 0s
         }
         ready
-        kubernetes cluster.local in-addr.arpa ip6.arpa {
+        # Services have a name that looks public, too: for tests of what refuses the names of a cluster.
+        kubernetes cluster.local public.example in-addr.arpa ip6.arpa {
             pods insecure
             fallthrough in-addr.arpa ip6.arpa
             ttl 30
