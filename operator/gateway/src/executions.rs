@@ -31,6 +31,9 @@ pub use error::ExecutionError;
 use execution::Found;
 pub use execution::{Execution, Metadata, Spec, Status};
 pub use list::ListEntry;
+pub(crate) use request::caller_text;
+#[cfg(test)]
+pub(crate) use request::object as created_object;
 pub(crate) use script_result::script_result;
 use subscriptions::Subscriptions;
 pub use watch::ExecutionWatch;

@@ -31,5 +31,6 @@ pub mod state_maps;
 #[cfg(test)]
 mod testing;
 pub mod tls;
+mod workspace;
 
 pub use skillet_llm::confirmation::ConfirmationKey;

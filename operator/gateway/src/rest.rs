@@ -1,4 +1,4 @@
-//! The HTTP interface under `/api/skills`, for people and programs that use skills without a model.
+//! The HTTP interface under `/api`, for people and programs that use skills without a model.
 //!
 //! Every request acts under the rights of its caller, and what it does has the same effect as through kubectl. The
 //! token alone identifies the caller, never a path, a parameter or a body.
@@ -18,6 +18,7 @@ mod params;
 mod skill_view;
 mod skills;
 mod update_skill;
+mod workspace;
 
 use axum::{
     Router,
@@ -43,6 +44,7 @@ impl From<ServiceError> for ApiError {
                 Self::new(StatusCode::NOT_FOUND, "SkillNotFound", message)
             }
             ServiceError::ExecutionNotFound(_) => Self::not_found(message),
+            ServiceError::File(error) => error.into(),
             ServiceError::Update { source, .. } => match *source {
                 kube::Error::Api(status) => update_error(&message, &status),
                 _ => Self::unavailable(message),
@@ -62,7 +64,7 @@ fn update_error(text: &str, status: &kube::core::Status) -> ApiError {
     }
 }
 
-/// `/api/skills`, `/openapi.json` and `/docs`.
+/// `/api/skills`, `/api/workspace`, `/openapi.json` and `/docs`.
 pub fn routes() -> Router<SkillService> {
     // A path with fixed words goes before one with a name, whatever the order here.
     Router::new()
@@ -74,6 +76,8 @@ pub fn routes() -> Router<SkillService> {
         .route("/api/skills/executions/{execution}", get(executions::get).delete(cancel::cancel))
         .route("/api/skills/executions/{execution}/cancel", post(cancel::cancel))
         .route("/api/skills/executions/{execution}/events", get(events::events))
+        .route("/api/workspace", get(workspace::list))
+        .route("/api/workspace/file", get(workspace::read).put(workspace::write).delete(workspace::remove))
         .route("/openapi.json", get(docs::openapi))
         .route("/docs", get(docs::page))
         .route("/", get(async || Redirect::temporary("/docs")))

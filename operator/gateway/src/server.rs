@@ -125,11 +125,13 @@ pub async fn run(
         tls,
         confirmation,
         embeddings_folder,
-        workspaces: _,
+        workspaces,
         api,
     } = settings;
     let embeddings = EmbeddingsState::load(embeddings_folder.as_deref());
-    let service = SkillService::new(client.clone(), MemoryPool::of_container(embeddings.bytes()));
+    let memory = MemoryPool::of_container(embeddings.bytes());
+    let mut service = SkillService::new(client.clone(), memory);
+    service.workspaces = workspaces;
     let metrics = Arc::new(Metrics::new(&api, &service.memory, service.commands.metrics()));
     metrics.embeddings().set_failed(embeddings.is_failed());
     service.catalog.set_embeddings(embeddings);

@@ -14,6 +14,7 @@ use kube::{
 use serde::Serialize;
 use serde_json::json;
 use skillet_api::{Skill, names};
+use skillet_workspace::WorkspaceClient;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +25,7 @@ use crate::{
     executions::{Execution, ExecutionClient, ExecutionError, ExecutionRequest, ListEntry},
     memory::MemoryPool,
     resolve::{self, Lookup, ResolvedSkill},
+    workspace::FileError,
 };
 
 /// The services that REST and MCP share. Clones share them too.
@@ -34,6 +36,8 @@ pub struct SkillService {
     pub(crate) executions: Arc<ExecutionClient>,
     pub(crate) commands: Arc<CommandRunner>,
     pub(crate) memory: Arc<MemoryPool>,
+    /// The store of the callers' files.
+    pub(crate) workspaces: Option<WorkspaceClient>,
     /// Cancelled when the gateway is to stop; requests that only wait end then.
     pub(crate) stop: CancellationToken,
     client: Client,
@@ -57,6 +61,8 @@ pub enum ServiceError {
     ExecutionNotFound(String),
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl SkillService {
@@ -68,6 +74,7 @@ impl SkillService {
             catalog,
             executions,
             memory: Arc::new(memory),
+            workspaces: None,
             stop: CancellationToken::new(),
             client,
         }
@@ -253,7 +260,11 @@ impl SkillService {
     }
 
     /// Returns the namespaces in which the caller's names are resolved, or the given namespace if it is one of these.
-    fn namespaces_of(&self, caller: &Caller, given: Option<&str>) -> Result<Vec<Arc<str>>, ServiceError> {
+    pub(crate) fn namespaces_of(
+        &self,
+        caller: &Caller,
+        given: Option<&str>,
+    ) -> Result<Vec<Arc<str>>, ServiceError> {
         let mut namespaces = self.catalog.namespaces(caller);
         if let Some(given) = given {
             namespaces.retain(|namespace| &**namespace == given);

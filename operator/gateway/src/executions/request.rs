@@ -21,7 +21,7 @@ const NAME_BYTES: usize = 16;
 const SMALL: usize = 4096;
 
 /// The object to create.
-pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
+pub(crate) fn object(request: &ExecutionRequest) -> SkillExecution {
     let spec = SkillExecutionSpec {
         skill: request.skill.to_string(),
         version: request.version.clone(),
@@ -94,8 +94,8 @@ fn digest_name(prefix: &str, caller: &Caller, key: &str) -> String {
     name
 }
 
-/// `<namespace>/<service account>`.
-fn caller_text(caller: &Caller) -> String {
+/// Returns `spec.caller` of the caller's executions: `<namespace>/<service account>`.
+pub(crate) fn caller_text(caller: &Caller) -> String {
     let account = caller.user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
     let text = match account {
         Some((namespace, name)) => format!("{namespace}/{name}"),

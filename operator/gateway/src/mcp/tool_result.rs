@@ -46,6 +46,8 @@ pub(super) fn service_error(error: &ServiceError) -> CallToolResult {
         ServiceError::Auth(AuthError::Forbidden { .. }) | ServiceError::UnknownNamespace(_) => "Forbidden",
         ServiceError::Auth(_) => Reason::ApiError.as_str(),
         ServiceError::Execution(error) => error.reason(),
+        // No tool of MCP reads files.
+        ServiceError::File(_) => Reason::WorkspaceUnavailable.as_str(),
         ServiceError::Update { source, .. } => match &**source {
             kube::Error::Api(status) => {
                 message = format!("{message}: {}", status.message);

@@ -10,7 +10,7 @@ use utoipa::{
 
 use crate::{
     error::ErrorResponse,
-    rest::{cancel, create_execution, events, executions, openapi_others, skills, update_skill},
+    rest::{cancel, create_execution, events, executions, openapi_others, skills, update_skill, workspace},
 };
 
 #[derive(OpenApi)]
@@ -30,6 +30,10 @@ use crate::{
         executions::get,
         cancel::cancel,
         events::events,
+        workspace::list,
+        workspace::read,
+        workspace::write,
+        workspace::remove,
     ),
     components(schemas(ErrorResponse)),
     security(("token" = [])),

@@ -18,6 +18,10 @@ pub(crate) enum SkillParams {}
 pub(crate) enum ExecutionParams {}
 /// The phase of the runs that a list has.
 pub(crate) enum PhaseParams {}
+/// The path of a file.
+pub(crate) enum FileParams {}
+/// The namespace of a workspace, and a skill that the caller may run there.
+pub(crate) enum WorkspaceParams {}
 /// The page of a list, and the only namespace whose items are listed.
 pub(crate) enum ListParams {}
 
@@ -36,6 +40,22 @@ impl IntoParams for ExecutionParams {
 impl IntoParams for PhaseParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         vec![query("phase", "Only runs in this phase.", phase_schema())]
+    }
+}
+
+impl IntoParams for FileParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let path = ParameterBuilder::new().name("path").parameter_in(ParameterIn::Query);
+        let path = path.description(Some("Path in the workspace, such as `reports/a.txt`."));
+        vec![path.required(Required::True).schema(Some(String::schema())).build()]
+    }
+}
+
+impl IntoParams for WorkspaceParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let namespace = "Namespace whose runs use the workspace. Default the caller's own.";
+        let skill = "A skill of the namespace, for a caller that may run only some.";
+        vec![query("namespace", namespace, String::schema()), query("skill", skill, String::schema())]
     }
 }
 
@@ -102,6 +122,13 @@ error_responses! {
     BodyErrors {
         "408": "The body did not come within a minute."
         "413": "The body is larger than 1 MiB, or has more small values than there is memory for in one request."
+    }
+    /// The store of files does not do it.
+    FileErrors {
+        "408": "The body came too slowly."
+        "413": "The file is larger than 32 MiB, or than a file of the store may be, or the listing has too many files."
+        "422": "The path is not valid, or is that of a folder."
+        "507": "The write would exceed a quota of the workspace."
     }
     /// A value has the right type and is not valid.
     ValidationErrors { "422": "A value is not valid; `field` says which." }

@@ -32,6 +32,7 @@ async fn the_document_describes_every_operation_with_its_answers() {
         described,
         [
             "delete /api/skills/executions/{execution} 200 202 400 401 403 404 410 503",
+            "delete /api/workspace/file 204 400 401 403 404 408 413 422 503 507",
             "get /api/skills 200 400 401 403 503",
             "get /api/skills/executions 200 400 401 403 503",
             "get /api/skills/executions/{execution} 200 400 401 403 404 503",
@@ -39,6 +40,8 @@ async fn the_document_describes_every_operation_with_its_answers() {
             "get /api/skills/{name} 200 400 401 403 404 503",
             "get /api/skills/{name}/resolve 200 400 401 403 404 422 503",
             "get /api/skills/{name}/versions 200 400 401 403 404 503",
+            "get /api/workspace 200 400 401 403 404 408 413 422 503 507",
+            "get /api/workspace/file 200 400 401 403 404 408 413 422 503 507",
             "patch /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
             "post /api/skills/executions 200 202 400 401 403 404 408 409 410 413 422 503",
             "post /api/skills/executions/{execution}/cancel 200 202 400 401 403 404 410 503",
@@ -51,6 +54,7 @@ async fn the_document_describes_every_operation_with_its_answers() {
             "post /v1/responses 200 400 401 403",
             "post /v1beta/models/{call} 200 400 401 403",
             "put /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
+            "put /api/workspace/file 200 400 401 403 408 409 413 422 503 507",
         ]
     );
 }
