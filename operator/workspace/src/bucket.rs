@@ -4,10 +4,11 @@
 //! A bucket has no folders: a folder is there as long as a key below it is.
 
 mod http_service;
+mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,12 +20,11 @@ use object_store::{
     aws::{AmazonS3, AmazonS3Builder},
     path::Path,
 };
-use skillet_egress::TlsError;
-use thiserror::Error;
 use tokio::{sync::Semaphore, time::timeout};
 use tracing::warn;
 
 use self::http_service::Connector;
+pub use self::settings::{BucketError, BucketSettings};
 use crate::{
     WorkspaceError, WorkspaceId, WriteMode,
     backend::{Backend, StoredFile, Usage},
@@ -39,31 +39,6 @@ const RETRIES: usize = 3;
 const APPENDS: usize = 2;
 /// Objects that are removed at one time.
 const REMOVALS: usize = 8;
-
-/// Settings of a bucket. Credentials come from the variables of AWS, a web identity or the machine's role.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BucketSettings {
-    pub bucket: String,
-    /// Start of every key.
-    pub prefix: String,
-    /// URL of a service other than that of AWS.
-    pub endpoint: Option<String>,
-    pub region: Option<String>,
-    /// True if the bucket is in the path of the URL, false if it is in the host.
-    pub is_path_style: bool,
-    /// PEM file of authorities that are trusted beside the public ones.
-    pub ca_bundle: Option<PathBuf>,
-}
-
-#[derive(Debug, Error)]
-pub enum BucketError {
-    #[error("could not set up TLS for the bucket")]
-    Tls(#[source] TlsError),
-    #[error("could not set up the client of the bucket")]
-    Client(#[source] ObjectError),
-    #[error("the prefix {prefix:?} is no start of a key")]
-    Prefix { prefix: String, source: object_store::path::Error },
-}
 
 /// Workspaces in a bucket.
 pub struct Bucket {
@@ -83,7 +58,13 @@ impl Bucket {
     ) -> Result<Self, BucketError> {
         let BucketSettings { bucket, prefix, endpoint, region, is_path_style, ca_bundle } = settings;
         if let Some(endpoint) = endpoint {
-            builder = builder.with_allow_http(endpoint.starts_with("http://")).with_endpoint(endpoint);
+            let url = if is_path_style {
+                Some(endpoint.clone())
+            } else {
+                settings::url_of_bucket(&endpoint, &bucket)
+            };
+            let url = url.ok_or(BucketError::Endpoint { bucket: bucket.clone(), endpoint })?;
+            builder = builder.with_allow_http(url.starts_with("http://")).with_endpoint(url);
         }
         if let Some(region) = region {
             builder = builder.with_region(region);

@@ -1,4 +1,4 @@
-//! What is of the bucket alone: TLS, conditional writes, and failures of the service. The rules of workspaces are tested in the store.
+//! TLS, conditional writes and failures of the bucket's service. The rules of workspaces are tested in the store.
 
 use std::time::Instant;
 
@@ -93,6 +93,23 @@ async fn more_files_than_a_listing_has_are_refused_and_counted() {
     let error = bucket.files(&id("a"), None, 2).await.unwrap_err();
     assert_eq!(error, WorkspaceError::TooMany { path: String::new(), most: 2 });
     assert_eq!(bucket.usage(&id("a")).await.unwrap(), Usage { bytes: 6, files: 3 });
+}
+
+#[test]
+fn an_address_needs_the_bucket_in_the_path() {
+    let settings = BucketSettings {
+        bucket: "files".into(),
+        prefix: "a".into(),
+        endpoint: Some("http://10.0.0.1:9000".into()),
+        region: None,
+        is_path_style: false,
+        ca_bundle: None,
+    };
+    let error = Bucket::open(settings).err().unwrap().to_string();
+    assert!(
+        error.contains("http://10.0.0.1:9000") && error.contains("name the bucket in the path"),
+        "{error}"
+    );
 }
 
 #[test]

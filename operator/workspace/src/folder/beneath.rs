@@ -140,12 +140,14 @@ pub(super) fn read(
 pub(super) fn move_new(from: &OwnedFd, name: &str, folder: &OwnedFd, leaf: &str) -> Result<(), Errno> {
     match rustix::fs::renameat_with(from, name, folder, leaf, RenameFlags::NOREPLACE) {
         // NFS has no such rename, but gives a file a second name only if that is free.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            rustix::fs::linkat(from, name, folder, leaf, AtFlags::empty())?;
-            rustix::fs::unlinkat(from, name, AtFlags::empty())
-        }
+        Err(Errno::INVAL | Errno::NOSYS) => link_new(from, name, folder, leaf),
         moved => moved,
     }
+}
+
+pub(super) fn link_new(from: &OwnedFd, name: &str, folder: &OwnedFd, leaf: &str) -> Result<(), Errno> {
+    rustix::fs::linkat(from, name, folder, leaf, AtFlags::empty())?;
+    rustix::fs::unlinkat(from, name, AtFlags::empty())
 }
 
 const NOT_REGULAR: &str = "it is no regular file";

@@ -271,12 +271,17 @@ fn a_place_that_is_no_folder_is_named() {
 #[test]
 fn a_move_to_a_new_name_never_replaces_a_file() {
     let root = TempDir::new().unwrap();
-    for (name, content) in [("from", "new"), ("there", "old")] {
-        fs::write(root.path().join(name), content).unwrap();
-    }
+    fs::write(root.path().join("there"), "old").unwrap();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(root.path(), flags, Mode::empty()).unwrap();
-    assert_eq!(beneath::move_new(&folder, "from", &folder, "there"), Err(Errno::EXIST));
-    assert_eq!(fs::read_to_string(root.path().join("there")).unwrap(), "old");
-    assert_eq!(beneath::move_new(&folder, "from", &folder, "free"), Ok(()));
+    for (move_new, free) in
+        [(beneath::move_new as fn(&_, &_, &_, &_) -> _, "free"), (beneath::link_new, "free2")]
+    {
+        fs::write(root.path().join("from"), "new").unwrap();
+        assert_eq!(move_new(&folder, "from", &folder, "there"), Err(Errno::EXIST));
+        assert_eq!(fs::read_to_string(root.path().join("there")).unwrap(), "old");
+        assert_eq!(move_new(&folder, "from", &folder, free), Ok(()));
+        assert!(!root.path().join("from").exists());
+        assert_eq!(fs::read_to_string(root.path().join(free)).unwrap(), "new");
+    }
 }
