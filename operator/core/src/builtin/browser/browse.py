@@ -55,7 +55,7 @@ TYPE = """(() => {
   document.execCommand("delete");
   return { isLine: element.localName === "input" };
 })()"""
-TEXT = "{ text: element.innerText ?? element.textContent }"
+TEXT = """((text) => ({ text: text.slice(0, %d), truncated: text.length > %d }))(element.innerText ?? element.textContent)""" % (LONGEST, LONGEST)
 
 
 class Failure(Exception):
@@ -115,7 +115,7 @@ class Browser:
     def call(self, method, **params):
         number = self.send(method, params)
         while number not in self.replies:
-            self.receive("the browser did not answer " + method)
+            self.receive()
         reply = self.replies.pop(number)
         if "error" in reply:
             message = reply["error"].get("message", "")
@@ -124,12 +124,12 @@ class Browser:
             raise Failure(message)
         return reply["result"]
 
-    def receive(self, waiting):
+    def receive(self):
         """Takes what the browser sends next."""
         while b"\0" not in self.unread:
             left = self.deadline - time.monotonic()
             if left <= 0 or not select.select([self.events], [], [], left)[0]:
-                raise Failure(waiting + " within timeoutMs; raise it, or try another page")
+                raise Failure("the page did not load or answer within timeoutMs; raise it, or try another page")
             part = os.read(self.events, 1 << 20)
             if not part:
                 raise Failure("the browser has ended; raise spec.limits.memory of the Skill if its pages are large")
@@ -155,20 +155,26 @@ class Browser:
             raise Failure("the page has crashed; raise spec.limits.memory of the Skill")
 
     def evaluate(self, expression):
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True)
+        # In a world of its own: what the page has made of the functions of JavaScript does not count.
+        world = self.call("Page.createIsolatedWorld", frameId=self.frame, worldName="skillet")["executionContextId"]
+        result = self.call("Runtime.evaluate", expression=expression, contextId=world, returnByValue=True, awaitPromise=True, userGesture=True)
         if "exceptionDetails" in result:
             raise Failure(result["exceptionDetails"].get("exception", {}).get("description", "the page failed"))
         return result["result"].get("value")
 
     def settle(self):
         """Waits for the load that an input has begun, if any."""
-        try:
-            # What the page does in answer to an input has begun when its next two turns have come.
-            self.evaluate("new Promise((done) => setTimeout(() => setTimeout(done)))")
-        except Gone:
+        while True:
+            try:
+                # What the page does in answer to an input has begun when its next two turns have come.
+                state = self.evaluate("new Promise((done) => setTimeout(() => setTimeout(() => done(document.readyState))))")
+                if state == "complete" and not self.is_loading:
+                    return
+            except Gone:
+                pass
             self.is_loading = True
-        while self.is_loading:
-            self.receive("the page was not loaded")
+            while self.is_loading:
+                self.receive()
 
     def at_element(self, selector, then):
         """The value of `then` at the element, as soon as the page shows it."""
@@ -187,14 +193,10 @@ class Browser:
 
 
 def goto(browser, action, result):
-    browser.is_loading = True
     reply = browser.call("Page.navigate", url=action["url"])
     if reply.get("errorText"):
         raise Failure(explain(reply["errorText"]))
-    if "loaderId" not in reply:
-        browser.is_loading = False
-    while browser.is_loading:
-        browser.receive("the page was not loaded")
+    browser.settle()
     result["status"] = browser.status.get(reply.get("loaderId"))
 
 
@@ -236,8 +238,8 @@ def type_text(browser, action, result):
 
 
 def read_text(browser, action, result):
-    text = browser.at_element(action.get("selector") or "body", TEXT)["text"]
-    result["text"], result["truncated"] = text[:LONGEST], len(text) > LONGEST
+    found = browser.at_element(action.get("selector") or "body", TEXT)
+    result["text"], result["truncated"] = found["text"], found["truncated"]
 
 
 def screenshot(browser, action, result):
