@@ -6,6 +6,7 @@ mod instructions;
 mod keys;
 mod run;
 mod skills;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,9 @@ pub(crate) use self::{
     keys::{KeyCommand, KeyCreateArgs, KeyDeleteArgs, KeyListArgs, KeyRotateArgs},
     run::{FollowArgs, RunArgs},
     skills::{DescribeArgs, ExplainArgs, ListArgs, ModeArgs, SwitchArgs, VersionsArgs},
+    workspace::{
+        GatewayArgs, WorkspaceArgs, WorkspaceCommand, WorkspaceCpArgs, WorkspaceLsArgs, WorkspaceRmArgs,
+    },
 };
 use crate::output_format::{FormatParser, OutputFormat};
 
@@ -133,6 +137,11 @@ pub(crate) enum Command {
     /// Makes, lists, replaces and deletes API keys for the gateway.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Lists, copies and removes the files that `file_read` and `file_write` of a caller's runs use.
+    ///
+    /// Asks the gateway, as `explain` does. Each caller has a workspace of its own in each namespace.
+    #[command(subcommand, after_help = workspace::EXAMPLES)]
+    Workspace(WorkspaceCommand),
     /// Checks the cluster and each node, and says how to repair what fails.
     ///
     /// Checks the installation, the operator, the isolation that each node proved, the sandbox namespace, and your

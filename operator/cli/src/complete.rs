@@ -110,7 +110,7 @@ fn argument(command: &str, arguments: usize) -> Candidates {
         ("mode", 1) => Candidates::Words(["on", "auto", "off"].map(String::from).to_vec()),
         ("cancel", _) | ("result" | "logs" | "connections" | "rerun", 0) => Candidates::Executions,
         ("delete" | "rotate", 0) => Candidates::Keys,
-        ("init" | "apply" | "lint" | "test", _) => Candidates::Files,
+        ("cp", 0 | 1) | ("init" | "apply" | "lint" | "test", _) => Candidates::Files,
         _ => Candidates::Nothing,
     }
 }
@@ -185,6 +185,7 @@ mod tests {
         assert_eq!(at_end_of("run count "), Candidates::Nothing);
         assert_eq!(at_end_of("describe -n "), Candidates::Namespaces);
         assert_eq!(at_end_of("apply ./"), Candidates::Files);
+        assert_eq!(at_end_of("workspace cp -r ./"), Candidates::Files);
     }
 
     #[test]

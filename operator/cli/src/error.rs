@@ -15,6 +15,7 @@ use crate::{
     folder::FolderError,
     gateway_error::GatewayError,
     run::InputError,
+    workspace::CopyError,
 };
 
 #[derive(Debug, Error)]
@@ -41,6 +42,8 @@ pub(crate) enum CliError {
     Export(#[from] ExportError),
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     #[error("Skill {namespace}/{name} is not ready: {message}")]
     NotReady { namespace: String, name: String, message: String },
     #[error("namespace {namespace} has no API key {name}")]
@@ -130,6 +133,7 @@ impl CliError {
             | CliError::NoServiceAccount { .. }
             | CliError::NoSource { .. }
             | CliError::Refused { .. } => Exit::Refused,
+            CliError::Copy(error) => error.exit(),
             CliError::Input(_) | CliError::Bundle(_) | CliError::Folder(_) | CliError::Export(_) => {
                 Exit::Usage
             }
@@ -198,6 +202,7 @@ impl CliError {
             | CliError::Bundle(_)
             | CliError::Folder(_)
             | CliError::Export(_)
+            | CliError::Copy(_)
             | CliError::InvalidSkillName(_)
             | CliError::Refused { .. }
             | CliError::Unexpected { .. }

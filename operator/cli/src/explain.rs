@@ -1,21 +1,16 @@
 //! `kubectl skill explain`: asks the gateway if a model would be offered each skill for a request.
 
-mod gateway;
-
-use std::borrow::Cow;
-
-use http::{Method, Request};
-use kube::client::Body;
+use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::gateway::Gateway;
 use crate::{
     arguments::{ClusterArgs, ExplainArgs},
     connection::connect,
     console::{self, Console},
     error::CliError,
     exit::Exit,
+    gateway::{self, Gateway},
     output_format::{ListFormat, ListedObject},
     table::Table,
 };
@@ -105,18 +100,14 @@ pub(crate) async fn run(
     console: &Console,
 ) -> Result<Exit, CliError> {
     let connection = connect(cluster).await?;
-    let gateway = Gateway::find(&connection, args).await?;
-    let token = match &args.api_key {
-        Some(key) => Cow::from(key),
-        None => gateway::token(&connection, &args.service_account).await?.into(),
-    };
-    let explanation: Explanation = gateway.send(request(&gateway, &token, args)).await?;
+    let gateway = Gateway::find(&connection, &args.gateway).await?;
+    let explanation = ask(&gateway, args).await?;
     let Explanation { skills, embeddings, .. } = &explanation;
     if let Some(message) = &embeddings.message {
         console::explain(&format!("Skills are ranked by words alone: {message}\n"));
     }
     if skills.is_empty() && args.output.is_for_people() {
-        let account = &args.service_account;
+        let account = &args.gateway.service_account;
         console::explain(&format!(
             "No skill can be offered: the caller may get and execute none.\n\
              kubectl auth can-i execute skills.skillet.dev -n {0} --as system:serviceaccount:{0}:{account} shows its right\n",
@@ -129,20 +120,13 @@ pub(crate) async fn run(
     Ok(Exit::Done)
 }
 
-/// The token stands in a header of the gateway's own: the API server's proxy removes `Authorization`.
-fn request(gateway: &Gateway, token: &str, args: &ExplainArgs) -> Request<Body> {
+async fn ask(gateway: &Gateway, args: &ExplainArgs) -> Result<Explanation, CliError> {
     let message = json!({ "role": "user", "content": args.text });
     let model = args.model.as_deref().unwrap_or_default();
     let body = json!({ "dialect": "openai-chat", "request": { "model": model, "messages": [message] } });
-    let mut request = Request::new(Body::from(body.to_string().into_bytes()));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = gateway.explain_uri();
-    let headers = request.headers_mut();
-    headers.insert("content-type", http::HeaderValue::from_static("application/json"));
-    if let Ok(token) = http::HeaderValue::from_str(token) {
-        headers.insert("x-skillet-token", token);
-    }
-    request
+    let body = body.to_string().into_bytes();
+    let response = gateway.send(Method::POST, "/v1/explain", "application/json", body).await?;
+    Ok(gateway::read(&response)?)
 }
 
 /// Returns the table of the skills, and below it the table of the terms.

@@ -28,6 +28,7 @@ mod exit;
 mod explain;
 mod export;
 mod folder;
+mod gateway;
 mod gateway_error;
 mod humanize;
 mod import;
@@ -55,6 +56,7 @@ mod testing;
 mod usage;
 mod versions;
 mod watch_list;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -114,6 +116,7 @@ async fn perform(args: Args, console: &Console) -> Result<Exit, CliError> {
         Command::Lint(request) => lint::run(&request, console),
         Command::Test(request) => skill_test::run(&cluster, &request, console).await,
         Command::Key(request) => key::run(&cluster, &request, console).await,
+        Command::Workspace(request) => workspace::run(&cluster, &request, console).await,
         Command::Doctor(request) => doctor::run(&cluster, &request, console).await,
         Command::Complete(request) => complete::run(&cluster, &request, console).await,
     }

@@ -20,6 +20,7 @@ pub(crate) struct SeenRequest {
     pub(crate) query: String,
     pub(crate) headers: http::HeaderMap,
     pub(crate) body: Value,
+    pub(crate) bytes: Vec<u8>,
 }
 
 pub(crate) type Requests = Arc<Mutex<Vec<SeenRequest>>>;
@@ -35,13 +36,16 @@ pub(crate) fn server(answers: Value) -> (ClusterClient, Requests) {
             let query = request.uri().query().unwrap_or_default().to_owned();
             let headers = request.headers().clone();
             let body = request.into_body().collect_bytes().await.unwrap();
-            let body = serde_json::from_slice(&body).unwrap_or_default();
-            seen.lock().unwrap().push(SeenRequest { target: target.clone(), query, headers, body });
+            let bytes = body.to_vec();
+            let body = serde_json::from_slice(&bytes).unwrap_or_default();
+            seen.lock().unwrap().push(SeenRequest { target: target.clone(), query, headers, body, bytes });
             let (status, answer) = match answers.get(&target) {
                 Some(answer) => (answer["code"].as_u64().unwrap_or(200), answer.clone()),
                 None => (404, refusal(404, "not found")),
             };
-            let answer = Body::from(answer.to_string().into_bytes());
+            // A text is the body as it is.
+            let answer = answer.as_str().map_or_else(|| answer.to_string(), ToOwned::to_owned);
+            let answer = Body::from(answer.into_bytes());
             let status = u16::try_from(status).unwrap();
             Ok::<_, Infallible>(Response::builder().status(status).body(answer).unwrap())
         }

@@ -1,8 +1,8 @@
 //! Flags of the commands about skills in the cluster.
 
 use clap::{Args as ClapArgs, ValueEnum};
-use skillet_api::names;
 
+use super::workspace::GatewayArgs;
 use crate::output_format::{FormatParser, ListFormat, OutputFormat};
 
 #[derive(Debug, ClapArgs)]
@@ -72,15 +72,8 @@ impl ModeArg {
 pub(crate) struct ExplainArgs {
     /// Text of the user's message to the model.
     pub(crate) text: String,
-    /// URL of the gateway. Default: its Service, through the API server.
-    #[arg(long, value_name = "URL")]
-    pub(crate) gateway: Option<http::Uri>,
-    /// API key of the gateway. Default: a token that is created for --service-account.
-    #[arg(long, env = "SKILLET_API_KEY", hide_env_values = true)]
-    pub(crate) api_key: Option<String>,
-    /// Service account that calls the gateway, in this namespace.
-    #[arg(long, value_name = "NAME", default_value = names::DEFAULT_SERVICE_ACCOUNT)]
-    pub(crate) service_account: String,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Model of the request, because SkillPolicy may treat models differently.
     #[arg(long)]
     pub(crate) model: Option<String>,

@@ -40,9 +40,8 @@ async fn ask(answers: Value) -> (Result<Explanation, CliError>, crate::testing::
     let (connection, requests) = server(answers);
     let args = args();
     let asked = async {
-        let gateway = Gateway::find(&connection, &args).await?;
-        let token = gateway::token(&connection, "default").await?;
-        Ok(gateway.send(request(&gateway, &token, &args)).await?)
+        let gateway = Gateway::find(&connection, &args.gateway).await?;
+        super::ask(&gateway, &args).await
     };
     (asked.await, requests)
 }

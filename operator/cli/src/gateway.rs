@@ -1,6 +1,6 @@
 //! The way to the gateway: through the API server to its Service, or by a URL; and a token that it accepts.
 
-use http::{Request, Uri};
+use http::{HeaderValue, Method, Request, Uri};
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
     core::v1::{Service, ServiceAccount},
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use skillet_api::names;
 
 use crate::{
-    arguments::ExplainArgs, connection::ClusterClient, error::CliError, gateway_error::GatewayError,
+    arguments::GatewayArgs, connection::ClusterClient, error::CliError, gateway_error::GatewayError,
 };
 
 const SERVICE_LABELS: &str = "app.kubernetes.io/part-of=skillet,app.kubernetes.io/component=gateway";
@@ -23,19 +23,25 @@ const PORTS: [&str; 2] = ["http", "https"];
 /// The API server gives no token a shorter life.
 const TOKEN_SECONDS: i64 = 600;
 
-/// A client, and the path of the gateway's routes on its server.
-pub(super) struct Gateway {
+/// A client, the path of the gateway's routes on its server, and the caller's token.
+pub(crate) struct Gateway {
     client: Client,
     path: String,
     place: String,
+    token: String,
 }
 
 impl Gateway {
-    pub(super) async fn find(connection: &ClusterClient, args: &ExplainArgs) -> Result<Self, CliError> {
-        match &args.gateway {
-            Some(url) => Self::at(url),
-            None => Self::behind(&connection.client).await,
-        }
+    pub(crate) async fn find(connection: &ClusterClient, args: &GatewayArgs) -> Result<Self, CliError> {
+        let mut gateway = match &args.gateway {
+            Some(url) => Self::at(url)?,
+            None => Self::behind(&connection.client).await?,
+        };
+        gateway.token = match &args.api_key {
+            Some(key) => key.clone(),
+            None => token(connection, &args.service_account).await?,
+        };
+        Ok(gateway)
     }
 
     fn at(url: &Uri) -> Result<Self, CliError> {
@@ -44,7 +50,7 @@ impl Gateway {
             place: url.to_string(),
             message: error.to_string(),
         })?;
-        Ok(Self { client, path: String::new(), place: url.to_string() })
+        Ok(Self { client, path: String::new(), place: url.to_string(), token: String::new() })
     }
 
     /// The gateway's Service, through the API server.
@@ -55,16 +61,28 @@ impl Gateway {
             .await
             .map_err(|error| CliError::from_api("find the gateway's Service", &error))?;
         let found = listed.items.iter().find_map(proxy_path).ok_or(GatewayError::NoService)?;
-        Ok(Self { client: client.clone(), place: found.clone(), path: found })
+        Ok(Self { client: client.clone(), place: found.clone(), path: found, token: String::new() })
     }
 
-    pub(super) fn explain_uri(&self) -> Uri {
-        // Names of objects need no escape in a path.
-        format!("{}/v1/explain", self.path).parse().unwrap_or_default()
-    }
-
-    pub(super) async fn send<T: DeserializeOwned>(&self, request: Request<Body>) -> Result<T, GatewayError> {
+    /// Sends a request, and returns the body of a success. `target` is a path with its query, both escaped.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        target: &str,
+        content_type: &'static str,
+        body: Vec<u8>,
+    ) -> Result<Vec<u8>, GatewayError> {
         let unreachable = |message: String| GatewayError::Unreachable { place: self.place.clone(), message };
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = method;
+        let uri: Result<Uri, _> = format!("{}{target}", self.path).parse();
+        *request.uri_mut() = uri.map_err(|error| unreachable(error.to_string()))?;
+        let headers = request.headers_mut();
+        headers.insert("content-type", HeaderValue::from_static(content_type));
+        // The token stands in a header of the gateway's own: the API server's proxy removes `Authorization`.
+        if let Ok(token) = HeaderValue::from_str(&self.token) {
+            headers.insert("x-skillet-token", token);
+        }
         let response = self.client.send(request).await.map_err(|error| unreachable(error.to_string()))?;
         let status = response.status();
         let body =
@@ -72,8 +90,13 @@ impl Gateway {
         if !status.is_success() {
             return Err(GatewayError::Refused { status: status.as_u16(), message: message_of(&body) });
         }
-        serde_json::from_slice(&body).map_err(|error| GatewayError::Unreadable { message: error.to_string() })
+        Ok(body.to_vec())
     }
+}
+
+/// Reads the body of a response.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, GatewayError> {
+    serde_json::from_slice(body).map_err(|error| GatewayError::Unreadable { message: error.to_string() })
 }
 
 /// Path of a Service's proxy; none for the Service of the metrics.
@@ -96,7 +119,7 @@ fn message_of(body: &[u8]) -> String {
 }
 
 /// Creates a token of a service account for the gateway, which lives ten minutes.
-pub(super) async fn token(connection: &ClusterClient, account: &str) -> Result<String, CliError> {
+async fn token(connection: &ClusterClient, account: &str) -> Result<String, CliError> {
     let ClusterClient { client, namespace } = connection;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let spec = TokenRequestSpec {
