@@ -22,6 +22,7 @@ mod tool_loop;
 mod tool_name;
 mod version;
 mod web_search;
+mod workspace;
 
 use crate::{case::Case, judge::Answer, registry::Replay};
 
@@ -59,6 +60,8 @@ pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("total_pages", lists::total_pages),
     ("url_guard", builtin::url_guard),
     ("web_search_fallback", web_search::web_search_fallback),
+    ("workspace_id", workspace::workspace_id),
+    ("workspace_path", workspace::workspace_path),
 ];
 
 /// By the first dialect whose form the case has; else why none of them reads it.
