@@ -105,6 +105,8 @@ omniroute/tool_name_encode 3 passed 0 failed 0 skipped
 omniroute/total_pages 1 passed 0 failed 0 skipped
 omniroute/url_guard 29 passed 0 failed 0 skipped
 omniroute/web_search_fallback 2 passed 0 failed 0 skipped
+omniroute/workspace_id 2 passed 0 failed 0 skipped
+omniroute/workspace_path 11 passed 0 failed 0 skipped
 openhands/available_skills_listing 1 passed 0 failed 0 skipped
 openhands/context_build 2 passed 0 failed 0 skipped
 openhands/description_truncation 2 passed 0 failed 0 skipped

@@ -15,7 +15,7 @@ Examples:
   kubectl skill workspace cp -r workspace:reports ./reports
   kubectl skill workspace rm reports";
 
-/// The gateway, and the caller that it is asked for.
+/// The gateway, and the caller of its requests.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GatewayArgs {
     /// URL of the gateway. Default: its Service, through the API server.

@@ -151,7 +151,7 @@ pub(crate) async fn read(
     let memory =
         service.memory.reserve(&caller.namespace, usize::try_from(bytes).unwrap_or(usize::MAX)).await?;
     let content = workspace.read(&path, bytes).await?;
-    // A file is a model's or a stranger's text: no browser may take it for a page.
+    // A model may have written the file: no browser may take it for a page.
     let headers = [(CONTENT_TYPE, "application/octet-stream"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
     Ok((headers, held(content, memory)).into_response())
 }
