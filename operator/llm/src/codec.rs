@@ -168,7 +168,9 @@ impl<C: Codec> Dialect for C {
 
     fn prepend_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<bool, DialectError> {
         let hides_reasoning = self.append_tools(request, tools)?;
-        if let Some(list) = request["tools"].as_array_mut().filter(|_| !tools.is_empty()) {
+        if !tools.is_empty()
+            && let Some(list) = request["tools"].as_array_mut()
+        {
             list.rotate_right(C::tool_entries(tools).len());
         }
         Ok(hides_reasoning)

@@ -123,7 +123,10 @@ impl DialectName {
     /// Puts back what was taken out.
     pub fn put_back_native_tools(self, request: &mut Value, taken: TakenTools) {
         let TakenTools { uses, tools, choice, forced: _ } = taken;
-        let Some(fields) = request.as_object_mut().filter(|_| !uses.is_empty()) else { return };
+        if uses.is_empty() {
+            return;
+        }
+        let Some(fields) = request.as_object_mut() else { return };
         fields.insert("tools".to_owned(), tools);
         if let Some(choice) = choice {
             fields.insert("tool_choice".to_owned(), choice);

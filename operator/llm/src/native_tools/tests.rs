@@ -1,3 +1,5 @@
+//! Native tools of requests in every dialect, and the skills that replace them.
+
 use serde_json::json;
 
 use super::*;
@@ -189,7 +191,7 @@ fn the_number_of_results_follows_the_size_of_context() {
 }
 
 #[test]
-fn the_domains_of_the_client_are_told_to_the_model() {
+fn the_domains_of_the_client_stand_in_the_description() {
     for settings in [
         json!({"type": "web_search_20250305", "allowed_domains": ["a.com", "b.com"], "blocked_domains": ["c.com"]}),
         json!({"type": "web_search", "filters": {"allowed_domains": ["a.com", "b.com"], "blocked_domains": ["c.com"]}}),

@@ -18,7 +18,7 @@ pub(super) fn resolve<'a, T>(builtins: &'a HashMap<&'static str, T>, tool_name: 
     builtins.get(canonical(tool_name))
 }
 
-/// Returns true if a text that goes on may be a name of this built-in.
+/// Returns true if a text may be the beginning of a name of this built-in.
 pub(crate) fn may_become(builtin: &str, begin: &str) -> bool {
     let has_prefix = PREFIXED.contains(&builtin)
         && begin

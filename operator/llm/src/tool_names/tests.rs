@@ -164,7 +164,7 @@ fn a_built_in_is_called_by_its_own_names_unless_these_are_of_others() {
 }
 
 #[test]
-fn own_names_of_built_ins_are_seen_in_streams_and_wait_for_a_person_where_their_skill_does() {
+fn own_names_of_built_ins_count_in_streams_and_for_confirmations() {
     let names = OfferedNames::new(["find".into()], ["call".into()])
         .with_builtins(["web_search"])
         .with_confirmed_builtins(["http_request"]);
