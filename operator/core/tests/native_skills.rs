@@ -315,7 +315,7 @@ fn each_parameter_is_described_and_bounded() {
 fn http_skills_send_the_requests_and_read_the_responses_of_their_cases() {
     let http = |handler: &Handler| match handler {
         Handler::Http(http) => Some(http.clone()),
-        Handler::Sandbox(_) | Handler::Builtin(_) => None,
+        Handler::Sandbox(_) | Handler::Builtin(_) | Handler::File(_) => None,
     };
     assert!(for_each_case(http, check_http) > 40);
 }
@@ -324,7 +324,7 @@ fn http_skills_send_the_requests_and_read_the_responses_of_their_cases() {
 fn built_ins_send_the_requests_and_read_the_responses_of_their_cases() {
     let builtin = |handler: &Handler| match handler {
         Handler::Builtin(program) => Some(program.clone()),
-        Handler::Sandbox(_) | Handler::Http(_) => None,
+        Handler::Sandbox(_) | Handler::Http(_) | Handler::File(_) => None,
     };
     assert!(for_each_case(builtin, check_builtin) > 5);
 }
@@ -336,7 +336,7 @@ fn programs_print_the_outputs_and_the_errors_of_their_cases() {
             Program::Script { text, .. } => Some(text.clone()),
             other => panic!("a program without a script: {other:?}"),
         },
-        Handler::Http(_) | Handler::Builtin(_) => None,
+        Handler::Http(_) | Handler::Builtin(_) | Handler::File(_) => None,
     };
     let runs = RefCell::new(Vec::new());
     let cases = for_each_case(script, |case, script| {

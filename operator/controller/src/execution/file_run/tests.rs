@@ -9,7 +9,7 @@ use skillet_workspace::{LIMITS, Limits, Served, WorkspaceClient, WorkspaceId};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-    super::tests::{calls, context, execution, serving},
+    super::tests::{Call, calls, context, execution, serving},
     *,
 };
 use crate::execution::{adopt::LeftoverRuns, entry::RoomReporter};
@@ -54,7 +54,7 @@ async fn statuses(workspaces: Option<WorkspaceClient>, assignment: Assignment) -
     let mut ctx = context(client);
     Arc::get_mut(&mut ctx).unwrap().workspaces = workspaces;
     assert!(matches!(crate::execution::run(&ctx, assignment).await, RunEnd::Finished));
-    calls(&seen).into_iter().filter(|call| call.is_status()).map(|call| call.body["status"].clone()).collect()
+    calls(&seen).into_iter().filter(Call::is_status).map(|call| call.body["status"].clone()).collect()
 }
 
 async fn last_status(workspaces: Option<WorkspaceClient>, assignment: Assignment) -> Value {
@@ -211,7 +211,7 @@ async fn an_operator_killed_after_a_write_does_not_write_again() {
     let append = || assignment("file_write", &json!({"path": "a", "content": "x", "append": true}));
     let run = crate::execution::run(&ctx, append());
     assert!(timeout(Duration::from_millis(500), run).await.is_err(), "killed");
-    let first = calls(&seen).into_iter().find(super::super::tests::Call::is_status).unwrap();
+    let first = calls(&seen).into_iter().find(Call::is_status).unwrap();
     let status: SkillExecutionStatus = serde_json::from_value(first.body["status"].clone()).unwrap();
     let mut left = of_caller(Some("team/agent"));
     left.status = Some(status);
