@@ -54,11 +54,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     process_metrics::register(&mut registry, "skillet");
     let api = ApiMetrics::default();
     api.register(registry.sub_registry_with_prefix("skillet"));
-    let mut cluster = Config::infer().await.context("could not find a cluster")?;
-    // Every part of the operator repeats its own requests, and must know of an answer before it does.
-    cluster.default_retry = false;
-    let client =
-        skillet_kube::connect(cluster, &api).context("the cluster's configuration cannot be used")?;
+    let client = connect(&api).await?;
     let settings = SandboxSettings {
         namespace: sandbox_namespace,
         shell_image,
@@ -71,10 +67,9 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         runtime_class: runtime_class.filter(|class| !class.is_empty()),
         pod: sandbox_pod,
     };
-    let broker = broker_address
-        .zip(broker_tls_folder)
-        .map(|(address, tls_folder)| BrokerClient::new(BrokerSettings { address, tls_folder }));
-    let egress = Egress::new(broker);
+    let broker = broker_address.zip(broker_tls_folder);
+    let broker = broker.map(|(address, tls_folder)| BrokerSettings { address, tls_folder });
+    let egress = Egress::new(broker.map(BrokerClient::new));
     tokio::spawn(policy.apply(client.clone()));
     let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };
     let health = Health::default();
@@ -90,6 +85,14 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         result = run::run(client, lease, (settings, egress, workspaces.client()), metrics, health, stop) => Ok(result?),
         served = admin => served?,
     }
+}
+
+/// Returns the operator's client of the cluster that it runs in.
+async fn connect(api: &ApiMetrics) -> anyhow::Result<Client> {
+    let mut cluster = Config::infer().await.context("could not find a cluster")?;
+    // Every part of the operator repeats its own requests, and must know of an answer before it does.
+    cluster.default_retry = false;
+    skillet_kube::connect(cluster, api).context("the cluster's configuration cannot be used")
 }
 
 /// Serves health, readiness and metrics until the process ends.

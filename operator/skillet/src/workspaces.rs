@@ -19,9 +19,36 @@ use crate::{config::WorkspacesConfig, shutdown};
 
 /// Runs until SIGTERM or SIGINT, and then until the open requests have ended or the time for that is over.
 pub(crate) async fn run(config: WorkspacesConfig) -> anyhow::Result<()> {
+    let (listen_address, http_address) = (config.listen_address, config.http_address);
+    let (settings, place) = parts(config)?;
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    process_metrics::register(&mut registry, "skillet");
+    let server = Server::new(settings, place, metrics)?;
+    let listen = async |address| {
+        TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))
+    };
+    let (listener, probes) = (listen(listen_address).await?, listen(http_address).await?);
+    let is_draining = Arc::new(AtomicBool::new(false));
+    let (drains, signal) = (Arc::clone(&is_draining), shutdown::signal()?);
+    let readiness = move || if drains.load(Ordering::Relaxed) { Err("draining\n") } else { Ok(()) };
+    let admin = admin::serve(probes, admin::routes(|| Ok(()), readiness, Arc::new(registry)));
+    info!("Store of workspaces started");
+    let shutdown = async {
+        signal.await;
+        is_draining.store(true, Ordering::Relaxed);
+    };
+    tokio::select! {
+        () = server.serve(listener, shutdown) => Ok(()),
+        () = admin => anyhow::bail!("the server of metrics has ended"),
+    }
+}
+
+/// Returns the settings of the server, and the place of the files.
+fn parts(config: WorkspacesConfig) -> anyhow::Result<(ServerSettings, Place)> {
     let WorkspacesConfig {
-        listen_address,
-        http_address,
+        listen_address: _,
+        http_address: _,
         tls_folder,
         folder,
         s3_bucket,
@@ -38,9 +65,6 @@ pub(crate) async fn run(config: WorkspacesConfig) -> anyhow::Result<()> {
         expire_after,
         drain_seconds,
     } = config;
-    let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    process_metrics::register(&mut registry, "skillet");
     let limits = Limits {
         quota_bytes: quota_mib.saturating_mul(1 << 20),
         quota_files,
@@ -62,23 +86,5 @@ pub(crate) async fn run(config: WorkspacesConfig) -> anyhow::Result<()> {
         (None, Some(bucket)) => Place::Bucket(Bucket::open(bucket)?),
         (None, None) => anyhow::bail!("workspaces need --folder or --s3-bucket"),
     };
-    let settings = ServerSettings { tls_folder, limits, drain: Duration::from_secs(drain_seconds) };
-    let server = Server::new(settings, place, metrics)?;
-    let listen = async |address| {
-        TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))
-    };
-    let (listener, probes) = (listen(listen_address).await?, listen(http_address).await?);
-    let is_draining = Arc::new(AtomicBool::new(false));
-    let (drains, signal) = (Arc::clone(&is_draining), shutdown::signal()?);
-    let readiness = move || if drains.load(Ordering::Relaxed) { Err("draining\n") } else { Ok(()) };
-    let admin = admin::serve(probes, admin::routes(|| Ok(()), readiness, Arc::new(registry)));
-    info!("Store of workspaces started");
-    let shutdown = async {
-        signal.await;
-        is_draining.store(true, Ordering::Relaxed);
-    };
-    tokio::select! {
-        () = server.serve(listener, shutdown) => Ok(()),
-        () = admin => anyhow::bail!("the server of metrics has ended"),
-    }
+    Ok((ServerSettings { tls_folder, limits, drain: Duration::from_secs(drain_seconds) }, place))
 }
