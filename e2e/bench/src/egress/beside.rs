@@ -24,6 +24,7 @@ use tokio::{
 use super::{CLIENT, Host, task};
 
 const BROKER: &str = "skillet-broker";
+const BROKER_TLS: &str = "skillet-broker-tls";
 const OPERATOR_NAMESPACE: &str = "skillet-system";
 const READ_BYTES: usize = 128 * 1024;
 
@@ -38,7 +39,7 @@ pub(super) struct Beside {
 impl Beside {
     pub(super) async fn find(client: &Client, runner: &Path) -> anyhow::Result<Self> {
         let tls = tempfile::tempdir()?;
-        let secret = Api::<Secret>::namespaced(client.clone(), OPERATOR_NAMESPACE).get(BROKER).await?;
+        let secret = Api::<Secret>::namespaced(client.clone(), OPERATOR_NAMESPACE).get(BROKER_TLS).await?;
         for (file, content) in secret.data.unwrap_or_default() {
             std::fs::write(tls.path().join(file), content.0)?;
         }
