@@ -28,12 +28,12 @@ use skillet_api::{
 };
 
 use self::web_search::host;
+// `positive_int` is public for the replay of the reference's cases in `e2e/compat`.
 pub use self::{
     arguments::{command_args, positive_int},
     browser::{BrowserOutput, Picture, browser_program, needs_workspace, printed_bytes},
     error::{BuiltinError, Code},
     file::{Encoding, FileCall, FileMode, FileProgram, MAX_FILE_BYTES, written},
-    headers::filter as filter_headers,
     interface::{description, input_schema},
     public_address::is_public_address,
     sandbox::{SandboxCall, sandbox_call, sandbox_program},

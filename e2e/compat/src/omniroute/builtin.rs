@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use serde_json::{Map, Value, json};
 use skillet_api::{Reason, http::HttpMethod};
 use skillet_core::builtin::{
-    BuiltinCall, BuiltinError, BuiltinProgram, Response, Step, check_url, filter_headers, is_public_address,
+    BuiltinCall, BuiltinError, BuiltinProgram, Response, Step, check_url, is_public_address,
 };
 use url::{Host, Url};
 
@@ -23,8 +23,9 @@ const METADATA_HOSTS: [&str; 4] =
     ["metadata.google.internal", "metadata.goog", "100.100.100.200", "[fd00:ec2::254]"];
 
 pub(super) fn header_filter(case: &Case) -> Result<Answer, String> {
-    let value = match filter_headers(case.input.get("headers")) {
-        Ok(headers) => json!({ "headers": object_or_null(&headers) }),
+    let arguments = json!({ "url": "https://a.example/", "headers": case.input["headers"] });
+    let value = match BuiltinProgram::HttpRequest.render(&arguments, None) {
+        Ok(call) => json!({ "headers": object_or_null(&call.request.headers) }),
         Err(error) => json!({ "error": error.to_string() }),
     };
     let sent = value["headers"].as_object().map_or(0, Map::len);

@@ -42,7 +42,7 @@ const MAX_BYTES: usize = 32 * 1024;
 ///
 /// Values that are no string, number or boolean are left out. A value with a line end is refused: it would be a header of
 /// its own.
-pub fn filter(headers: Option<&Value>) -> Result<Vec<(String, String)>, BuiltinError> {
+pub(super) fn filter(headers: Option<&Value>) -> Result<Vec<(String, String)>, BuiltinError> {
     let Some(Value::Object(headers)) = headers else { return Ok(Vec::new()) };
     let mut sent: Vec<(String, String)> = Vec::new();
     for (name, value) in headers {
