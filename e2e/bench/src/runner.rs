@@ -1,6 +1,9 @@
 //! The runner by itself: its size, and what its confinement adds to starting a program.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
@@ -43,12 +46,18 @@ pub(crate) async fn measure(runner: &Path) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-async fn bench_spawn(runner: &Path) -> anyhow::Result<Report> {
-    // It starts itself again under confinement, which hides the scratch folders: a checkout there would hide it.
+/// Copies the runner beside this program. It starts itself again under confinement, which hides the scratch folders: a
+/// checkout there would hide it.
+pub(crate) fn outside_of_scratch(runner: &Path) -> anyhow::Result<PathBuf> {
     let beside = std::env::current_exe()?.with_file_name("skillet-runner-measured");
-    std::fs::copy(runner, &beside).with_context(|| format!("could not copy {}", runner.display()))?;
-    let runner = beside.as_path();
-    let output = Command::new(runner).arg("bench-spawn").arg(STARTS.to_string()).output().await?;
+    fs::copy(runner, &beside)
+        .with_context(|| format!("could not copy {}; `make images` builds it", runner.display()))?;
+    Ok(beside)
+}
+
+async fn bench_spawn(runner: &Path) -> anyhow::Result<Report> {
+    let runner = outside_of_scratch(runner)?;
+    let output = Command::new(&runner).arg("bench-spawn").arg(STARTS.to_string()).output().await?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{} bench-spawn: {}", runner.display(), said.trim());
     serde_json::from_slice(&output.stdout).context("bench-spawn printed no report")

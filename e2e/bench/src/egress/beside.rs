@@ -1,16 +1,25 @@
-//! The client in a runner on this machine, whose stream leads straight to the cluster's broker: what runner, operator's client
-//! and broker cost, without the kubelet and API server between them.
+//! The client in a runner on this machine, whose stream leads straight to a broker of this process: what runner, operator's
+//! client and broker cost, without the kubelet and API server between them.
 
 use std::{
+    future::{pending, ready},
+    net::IpAddr,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context as _, bail, ensure};
-use k8s_openapi::api::core::v1::{Endpoints, Secret};
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
+use prometheus_client::registry::Registry;
 use serde_json::Value;
-use skillet_egress::{BrokerClient, BrokerSettings, InternalHostRule, RunPolicy, RunReceiver, RunSender};
+use skillet_egress::{
+    BrokerClient, BrokerSettings, HostName, InternalHostRule, LimitSettings, Metrics, Resolve, ResolveError,
+    RunPolicy, RunReceiver, RunSender, Server, ServerSettings, SystemConnect,
+};
 use skillet_protocol::{
     FileContent, Hello, HostRule, OperatorMessage, Program, Run, RunFile, RunLimits, RunNetwork, RunOutcome,
     RunnerMessage, StreamReader,
@@ -18,40 +27,69 @@ use skillet_protocol::{
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
     process::{Child, ChildStdin, ChildStdout, Command},
+    task::JoinHandle,
 };
 
 use super::{CLIENT, Host, task};
+use crate::runner::outside_of_scratch;
 
-const BROKER: &str = "skillet-broker";
+/// The certificate of the cluster's broker.
 const BROKER_TLS: &str = "skillet-broker-tls";
 const OPERATOR_NAMESPACE: &str = "skillet-system";
 const READ_BYTES: usize = 128 * 1024;
 
-/// The cluster's broker, and the runner of the images.
+/// A broker of this process, and the runner of the images.
 pub(super) struct Beside {
     broker: BrokerClient,
     runner: PathBuf,
+    server: JoinHandle<()>,
     /// Removed with this value.
     _tls: TempDir,
 }
 
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// The one host that the broker is to find.
+struct HostAddress(IpAddr);
+
+impl Resolve for HostAddress {
+    fn resolve<'a>(&'a self, _host: &'a HostName) -> BoxFuture<'a, Result<Vec<IpAddr>, ResolveError>> {
+        Box::pin(ready(Ok(vec![self.0])))
+    }
+}
+
 impl Beside {
-    pub(super) async fn find(client: &Client, runner: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(client: &Client, runner: &Path, host: &Host) -> anyhow::Result<Self> {
         let tls = tempfile::tempdir()?;
         let secret = Api::<Secret>::namespaced(client.clone(), OPERATOR_NAMESPACE).get(BROKER_TLS).await?;
         for (file, content) in secret.data.unwrap_or_default() {
             std::fs::write(tls.path().join(file), content.0)?;
         }
-        let address = address(client).await?;
-        let broker = BrokerClient::new(BrokerSettings { address, tls_folder: tls.path().to_owned() });
-        Ok(Self { broker, runner: runner.to_owned(), _tls: tls })
+        let (tls_folder, runner) = (tls.path().to_owned(), outside_of_scratch(runner)?);
+        let resolver = Arc::new(HostAddress(host.address.ip()));
+        let metrics = Metrics::register(&mut Registry::default());
+        let server = Server::new(settings(tls_folder.clone()), resolver, Arc::new(SystemConnect), metrics)?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let server = tokio::spawn(server.serve(listener, pending()));
+        Ok(Self {
+            broker: BrokerClient::new(BrokerSettings { address, tls_folder }),
+            runner,
+            server,
+            _tls: tls,
+        })
     }
 
     /// Runs the client in a runner, and returns its output.
     pub(super) async fn run(&self, host: &Host, what: &Value) -> anyhow::Result<Value> {
         let scratch = tempfile::tempdir_in("/dev/shm")?;
-        let mut child = self.start(&scratch)?;
+        let mut child = self.start_runner(&scratch)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (mut stdin, stdout) = stdin.zip(stdout).context("the runner has no pipes")?;
         send(&mut stdin, &OperatorMessage::Hello(Hello { epoch: 1 })).await?;
@@ -63,14 +101,14 @@ impl Beside {
         }
     }
 
-    fn start(&self, scratch: &TempDir) -> anyhow::Result<Child> {
+    fn start_runner(&self, scratch: &TempDir) -> anyhow::Result<Child> {
         let log = scratch.path().join("termination-log");
         let work = scratch.path().join("work");
         std::fs::create_dir(&work)?;
         let mut command = Command::new(&self.runner);
         command.arg("--scratch").arg(work).arg("--termination-log").arg(log).arg("--network");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        command.spawn().with_context(|| format!("{}: `make images` builds it", self.runner.display()))
+        command.spawn().context("the runner")
     }
 }
 
@@ -116,13 +154,18 @@ async fn send(stdin: &mut ChildStdin, message: &OperatorMessage) -> anyhow::Resu
     Ok(stdin.flush().await?)
 }
 
-/// The address of a pod of the broker, which this machine reaches.
-async fn address(client: &Client) -> anyhow::Result<String> {
-    let endpoints = Api::<Endpoints>::namespaced(client.clone(), OPERATOR_NAMESPACE).get(BROKER).await?;
-    let subset = endpoints.subsets.into_iter().flatten().next().context("the broker has no pod")?;
-    let pod = subset.addresses.into_iter().flatten().next().context("no pod of the broker is ready")?;
-    let port = subset.ports.into_iter().flatten().next().context("the broker has no port")?;
-    Ok(format!("{}:{}", pod.ip, port.port))
+/// The chart's own values, but for the rate: nobody shares this broker.
+fn settings(tls_folder: PathBuf) -> ServerSettings {
+    let limits = LimitSettings { connections: 8192, tenant_connections: 512, tenant_rate: 1000 };
+    ServerSettings {
+        tls_folder,
+        ca_bundle: None,
+        limits,
+        body_memory: 256 << 20,
+        idle_limit: Duration::from_secs(300),
+        link_limit: Duration::from_secs(3600),
+        drain: Duration::ZERO,
+    }
 }
 
 fn rule(host: &Host) -> HostRule {

@@ -24,7 +24,7 @@ pub(crate) async fn requests(runner: &Path) -> anyhow::Result<Vec<Figure>> {
     alone(1, async |journeys, host| {
         let j = &journeys[0];
         apply_client(j, host, "1").await?;
-        let beside = Beside::find(&j.client, runner).await?;
+        let beside = Beside::start(&j.client, runner, host).await?;
         let what = json!({ "do": "requests" });
         let (mut direct, mut short, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
