@@ -25,3 +25,4 @@ mod sources;
 mod time_limits;
 mod unparsable;
 mod versions;
+mod workspaces;
