@@ -1,12 +1,12 @@
-//! The workspace of a caller: the plugin and the runs of the same caller see the same files, and nobody else does.
+//! Workspaces: files that runs and the plugin write, each of their own caller.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ServiceAccount;
-use serde_json::{Value, json};
-use skillet_api::{Phase, Reason, execution::SkillExecutionSpec};
-use skillet_e2e::{Journey, eventually, execute::Ended, journey_under};
+use serde_json::json;
+use skillet_api::{Phase, Reason};
+use skillet_e2e::{Journey, eventually, journey_under};
 
 /// Skills that read and write files, and the right of the service account to run them.
 async fn prepare(j: &Journey) -> Result<()> {
@@ -30,54 +30,36 @@ async fn prepare(j: &Journey) -> Result<()> {
     Ok(())
 }
 
-/// Runs a skill as the gateway does it for a service account.
-async fn run_as(j: &Journey, account: &str, skill: &str, input: Value) -> Result<Ended> {
-    let caller = format!("{}/{account}", j.namespace);
-    let spec = SkillExecutionSpec {
-        skill: skill.to_owned(),
-        caller: Some(caller),
-        input: Some(input),
-        ..Default::default()
-    };
-    let execution = j.start_with(spec).await?;
-    j.ended(&execution).await
-}
-
 #[tokio::test]
-async fn files_of_runs_and_of_the_plugin_are_those_of_one_caller() -> Result<()> {
+async fn the_plugin_has_the_files_of_its_caller_and_runs_without_a_caller_have_others() -> Result<()> {
     journey_under(json!({ "builtins": ["file_read", "file_write"] }), async |j| {
         prepare(j).await?;
+        let first = json!({ "path": "out/a.txt", "content": "one\n" });
+        let written = j.run("writes", first).await?.output();
+        ensure!(written["bytesWritten"] == 4, "{written}");
+        j.run("writes", json!({ "path": "out/a.txt", "content": "two\n", "append": true })).await?;
+        let read = j.run("reads", json!({ "path": "out/a.txt" })).await?.output();
+        ensure!(read["content"] == "one\ntwo\n", "{read}");
+
         let workspace =
             async |arguments: &[&str]| j.kubectl(&[&["skill", "workspace"], arguments].concat(), "").await;
-        let first = json!({ "path": "out/a.txt", "content": "one\n" });
-        let written = run_as(j, "default", "writes", first).await?.output();
-        ensure!(written["bytesWritten"] == 4, "{written}");
-        let more = json!({ "path": "out/a.txt", "content": "two\n", "append": true });
-        run_as(j, "default", "writes", more).await?;
-
-        // The role of the service account reaches the gateway a moment later.
-        let listed = eventually("the plugin lists the file", Duration::from_secs(30), async || {
-            let listed = workspace(&["ls", "-o", "json"]).await.unwrap_or_default();
-            Ok(listed.contains("out/a.txt").then_some(listed))
-        })
-        .await?;
-        ensure!(listed.contains(": 8"), "{listed}");
         let folder = tempfile::tempdir()?;
         let (there, back) = (folder.path().join("there.txt"), folder.path().join("back.txt"));
         let (there, back) = (there.to_string_lossy().into_owned(), back.to_string_lossy().into_owned());
-        workspace(&["cp", "workspace:out/a.txt", &back]).await?;
-        ensure!(std::fs::read_to_string(&back)? == "one\ntwo\n");
-
         std::fs::write(&there, "from here")?;
-        workspace(&["cp", &there, "workspace:in/there.txt"]).await?;
-        let read = run_as(j, "default", "reads", json!({ "path": "in/there.txt" })).await?.output();
-        ensure!(read["content"] == "from here", "{read}");
-
-        let other = run_as(j, "other", "reads", json!({ "path": "in/there.txt" })).await?;
-        other.is(Phase::Failed, Reason::FileNotFound);
+        // The role of the service account reaches the gateway a moment later.
+        eventually("the plugin copies a file", Duration::from_secs(30), async || {
+            Ok(workspace(&["cp", &there, "workspace:in/there.txt"]).await.ok().map(drop))
+        })
+        .await?;
+        let listed = workspace(&["ls"]).await?;
+        ensure!(listed.contains("in/there.txt") && !listed.contains("a.txt"), "{listed}");
+        workspace(&["cp", "workspace:in/there.txt", &back]).await?;
+        ensure!(std::fs::read_to_string(&back)? == "from here");
+        j.run("reads", json!({ "path": "in/there.txt" })).await?.is(Phase::Failed, Reason::FileNotFound);
         workspace(&["rm", "in"]).await?;
-        let gone = run_as(j, "default", "reads", json!({ "path": "in/there.txt" })).await?;
-        gone.is(Phase::Failed, Reason::FileNotFound);
+        let listed = workspace(&["ls"]).await?;
+        ensure!(!listed.contains("there.txt"), "{listed}");
         Ok(())
     })
     .await
