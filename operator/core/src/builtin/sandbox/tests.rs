@@ -1,6 +1,9 @@
 //! Built-ins that run in a sandbox: their programs, arguments and outputs.
 
-use std::process::{Command, Stdio};
+use std::{
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use serde_json::json;
 use skillet_api::{SkillPolicySpec, SkillSpec};
@@ -83,11 +86,9 @@ fn run(runtime: Runtime, args: &[&str]) -> Option<Value> {
         Runtime::Python => ("python3", "run.py"),
         Runtime::Node => ("node", "run.js"),
     };
-    let folder = std::env::temp_dir().join(format!(
-        "skillet-builtin-{}-{file}-{}",
-        std::process::id(),
-        args.len() + args[0].len()
-    ));
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("skillet-builtin-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let script = format!("{}/src/builtin/sandbox/{file}", env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(interpreter);
