@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use jiff::Timestamp;
 use object_store::{
     Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
@@ -305,11 +305,20 @@ impl Backend for Bucket {
 
     async fn workspaces(&self) -> Result<Vec<(WorkspaceId, Timestamp)>, WorkspaceError> {
         let key = self.prefix.clone().join("used");
-        let marks = self.objects.list(Some(&key)).try_filter_map(async |object| {
-            let id = object.location.filename().and_then(|name| name.parse().ok());
-            Ok(id.map(|id: WorkspaceId| (id, modified(&object))))
-        });
-        marks.try_collect().await.map_err(|error| failed("list the marks of", "workspaces", &error))
+        let (mut objects, mut marks) = (self.objects.list(Some(&key)), Vec::new());
+        // The whole listing may take long; each page of it may not.
+        let next = async |objects: &mut BoxStream<'static, _>| {
+            let next = async {
+                objects.try_next().await.map_err(|error| failed("list the marks of", "workspaces", &error))
+            };
+            limited(next).await
+        };
+        while let Some(object) = next(&mut objects).await? {
+            if let Some(id) = object.location.filename().and_then(|name| name.parse().ok()) {
+                marks.push((id, modified(&object)));
+            }
+        }
+        Ok(marks)
     }
 }
 

@@ -22,11 +22,15 @@ use crate::{
 /// Most files and folders of a listing.
 const MAX_ENTRIES: usize = 10_000;
 /// Memory of a listing for each file of a workspace: the entry with its folders, and their JSON.
-const ENTRY_BYTES: u64 = 4 << 10;
+const FILE_BYTES: u64 = 100 << 10;
+/// Memory of the largest listing.
+const LISTING_BYTES: u64 = 8 << 20;
 /// Time between two notes of the last use, as a part of the time after which a workspace expires.
 const MARKS_PER_EXPIRY: u32 = 20;
 /// Attempts to read a file that is replaced meanwhile.
 const READ_ATTEMPTS: usize = 5;
+/// Longest time after a start in which nothing expires.
+const GRACE: SignedDuration = SignedDuration::from_hours(24);
 const LONGEST_SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Limits of workspaces and of the process.
@@ -53,12 +57,14 @@ pub(crate) struct Store {
     slots: Slots,
     pub(crate) memory: Memory,
     pub(crate) metrics: Metrics,
+    /// Nobody could use a workspace before.
+    started: Timestamp,
 }
 
 impl Store {
     pub(crate) fn new(backend: Arc<dyn Backend>, limits: Limits, metrics: Metrics) -> Self {
         let memory = Memory::new(limits.memory_bytes);
-        Self { backend, limits, slots: Slots::default(), memory, metrics }
+        Self { backend, limits, slots: Slots::default(), memory, metrics, started: Timestamp::now() }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -172,7 +178,7 @@ impl Store {
             None => self.backend.usage(id).await?,
         };
         *known = Some(usage);
-        Ok(usage.files.min(MAX_ENTRIES as u64).saturating_mul(ENTRY_BYTES))
+        Ok(usage.files.saturating_mul(FILE_BYTES).min(LISTING_BYTES))
     }
 
     pub(crate) async fn remove(&self, id: &WorkspaceId, path: &str) -> Result<(), WorkspaceError> {
@@ -193,7 +199,9 @@ impl Store {
         let all = self.backend.workspaces().await?;
         let mut kept = all.len();
         if let Some(after) = self.limits.expire_after.and_then(|after| SignedDuration::try_from(after).ok()) {
-            let unused = |last: Timestamp| now.duration_since(last) > after;
+            // A store that was off, or whose volume was restored, gives callers a time first.
+            let is_due = now.duration_since(self.started) > after.min(GRACE);
+            let unused = |last: Timestamp| is_due && now.duration_since(last) > after;
             for (id, _) in all.iter().filter(|(_, last)| unused(*last)) {
                 match self.expire_one(id, now).await {
                     Ok(is_removed) => kept -= usize::from(is_removed),

@@ -29,10 +29,8 @@ use crate::{
 
 /// A file is in memory once: its clones share it.
 const FILE_BUDGET: BodyBudget = BodyBudget { max_bytes: MAX_FILE_BYTES, text_copies: 1, parsed_copies: 0 };
-/// Memory of one entry of a listing, with its JSON.
-const ENTRY_BYTES: usize = 512;
-/// Most entries that the store lists.
-const MAX_ENTRIES: usize = 10_000;
+/// Memory of the largest listing of the store: its JSON, its entries, and their JSON.
+const LISTING_BYTES: usize = 8 << 20;
 
 /// The files and folders of a workspace.
 #[derive(Debug, Serialize, ToSchema)]
@@ -119,7 +117,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let path = params.take("path")?.unwrap_or_default();
     let workspace = workspace(&service, &caller, params).await?;
-    let mut memory = service.memory.reserve(&caller.namespace, MAX_ENTRIES * ENTRY_BYTES).await?;
+    let mut memory = service.memory.reserve(&caller.namespace, LISTING_BYTES).await?;
     let entries = workspace.list(&path).await?.into_iter().map(WorkspaceEntry::from).collect();
     let body = serde_json::to_vec(&WorkspaceListing { entries })
         .map_err(|error| ApiError::unavailable(format!("the listing cannot be written: {error}")))?;
@@ -143,7 +141,10 @@ pub(crate) async fn read(
 ) -> Result<Response, ApiError> {
     let path = take_path(&mut params)?;
     let workspace = workspace(&service, &caller, params).await?;
+    // The path may be that of a folder, whose listing comes then.
+    let listing = service.memory.reserve(&caller.namespace, LISTING_BYTES).await?;
     let bytes = workspace.size(&path).await?;
+    drop(listing);
     let most = MAX_FILE_BYTES as u64;
     if bytes > most {
         return Err(FileError::from(WorkspaceError::TooLarge { path, bytes, most }).into());

@@ -6,6 +6,9 @@ use jiff::Timestamp;
 
 use crate::{Entry, WorkspaceError, backend::StoredFile, path::StorePath};
 
+/// Most bytes of all paths of a listing.
+const MAX_PATH_BYTES: usize = 1 << 20;
+
 /// Returns files and their folders below `folder`, in the order of their paths.
 pub(super) fn entries(
     files: Vec<StoredFile>,
@@ -13,18 +16,22 @@ pub(super) fn entries(
     most: usize,
 ) -> Result<Vec<Entry>, WorkspaceError> {
     let root = folder.map_or("", StorePath::as_str);
-    let mut entries = BTreeMap::new();
+    let (mut entries, mut path_bytes) = (BTreeMap::new(), 0);
     for StoredFile { path, bytes, modified } in files {
         for (at, _) in path.match_indices('/').filter(|(at, _)| *at > root.len()) {
             let path = path[..at].to_owned();
-            let is_new = |path| Entry { path, bytes: 0, modified: Timestamp::MIN, is_folder: true };
-            let entry = entries.entry(path.clone()).or_insert_with(|| is_new(path));
+            let entry = entries.entry(path.clone()).or_insert_with(|| {
+                path_bytes += path.len();
+                Entry { path, bytes: 0, modified: Timestamp::MIN, is_folder: true }
+            });
             entry.bytes = entry.bytes.saturating_add(bytes);
             entry.modified = entry.modified.max(modified);
         }
+        path_bytes += path.len();
         entries.insert(path.clone(), Entry { path, bytes, modified, is_folder: false });
-        if entries.len() > most {
-            return Err(WorkspaceError::TooMany { path: root.to_owned(), most: most as u64 });
+        if entries.len() > most || path_bytes > MAX_PATH_BYTES {
+            let most = most.min(entries.len() - 1) as u64;
+            return Err(WorkspaceError::TooMany { path: root.to_owned(), most });
         }
     }
     Ok(entries.into_values().collect())
@@ -70,5 +77,14 @@ mod tests {
     fn folders_count_as_entries() {
         let error = entries(files(&["a/b/c/d"]), None, 3).unwrap_err();
         assert!(error.to_string().contains("more than 3 files and folders"), "{error}");
+    }
+
+    #[test]
+    fn long_paths_count_by_their_bytes() {
+        let folders = vec!["x".repeat(20); 30].join("/");
+        let paths: Vec<String> = (0..200).map(|number| format!("{number}/{folders}")).collect();
+        let files = files(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+        let error = entries(files, None, 100_000).unwrap_err();
+        assert!(error.to_string().contains("files and folders"), "{error}");
     }
 }
