@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{DialectError, DialectName, ToolDefinition, wire::items};
 
-pub use stand_in::stand_in;
+pub use stand_in::{limits_domains, stand_in};
 
 /// A tool that a provider runs itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, builtin::Builtin};
 use skillet_llm::{
     DialectName, ToolDefinition,
-    native_tools::{NativeTool, NativeUse, TakenTools, stand_in},
+    native_tools::{NativeTool, NativeUse, TakenTools, limits_domains, stand_in},
 };
 use skillet_offer::{Candidate, Index, RejectReason, Selection, find_builtin};
 
@@ -25,6 +25,8 @@ use crate::catalog::Namespace;
 const NATIVE_HEADER: &str = "x-skillet-native-tools";
 /// The caller has no skill of the built-in.
 const NO_SKILL: &str = "NoSkill";
+/// The tool may fetch pages of some domains alone.
+const DOMAINS: &str = "Domains";
 
 /// A native tool that a skill is to replace, and what came of it: the name of the skill's tool, or a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +104,13 @@ impl NativeRequest<'_> {
         let found: Vec<_> = taken
             .uses
             .iter()
-            .map(|of| (of.tool, self.find_skill(policy, namespaces, request, of.tool)))
+            .map(|of| {
+                // There they are a limit, and the skill has none.
+                if of.tool == NativeTool::WebFetch && limits_domains(of) {
+                    return (of.tool, Err(DOMAINS));
+                }
+                (of.tool, self.find_skill(policy, namespaces, request, of.tool))
+            })
             .collect();
         self.dialect.put_back_native_tools(request, taken);
         let has_skill: Vec<NativeTool> =

@@ -38,6 +38,11 @@ pub fn stand_in(of: &NativeUse, skill: ToolDefinition) -> ToolDefinition {
     ToolDefinition { parameters, description: description.into(), ..skill }
 }
 
+/// Returns true if the tool may use only some domains.
+pub fn limits_domains(of: &NativeUse) -> bool {
+    ["allowed_domains", "blocked_domains"].iter().any(|name| !domains(&of.settings, name).is_empty())
+}
+
 fn results(settings: &Value) -> u64 {
     let size = settings["search_context_size"].as_str().unwrap_or_default().trim().to_lowercase();
     RESULTS.iter().find(|(name, _)| *name == size).map_or(DEFAULT_RESULTS, |(_, results)| *results)

@@ -108,7 +108,7 @@ fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
     let run_tool = &conversation.gateway.catalog.policy().gateway.offer.search_tools.run_with_confirmation;
     let mut settled = Vec::new();
     for (word, call) in words.into_iter().zip(&calls) {
-        let is_asked = targets.get(call.name).is_some_and(OfferedTool::needs_confirmation);
+        let is_asked = conversation.offered.target(call.name).is_some_and(|tool| tool.needs_confirmation());
         let form = if is_script(conversation, call.name) {
             CallForm::Script
         } else if call.name == run_tool || conversation.offered.is_search(call.name) {

@@ -175,6 +175,13 @@ async fn one_of_two_native_tools_may_be_replaced() {
     let response = gateway.post(&path, &request).await;
     assert_eq!(native(&response), "web_fetch=read,web_search=find");
     assert_eq!(names(&gateway.provider.last_request()), ["read", "find"]);
+    request["tools"][0]["allowed_domains"] = json!(["docs.example.com"]);
+    let response = gateway.post(&path, &request).await;
+    assert_eq!(
+        native(&response),
+        "web_fetch: Domains,web_search=find",
+        "the skill knows no limit of domains"
+    );
 }
 
 #[tokio::test]
