@@ -60,7 +60,7 @@ impl Gateway {
             .list(&ListParams::default().labels(SERVICE_LABELS))
             .await
             .map_err(|error| CliError::from_api("find the gateway's Service", &error))?;
-        let found = listed.items.iter().find_map(proxy_path).ok_or(GatewayError::NoService)?;
+        let found = only_one(listed.items.iter().filter_map(proxy_path).collect())?;
         Ok(Self { client: client.clone(), place: found.clone(), path: found, token: String::new() })
     }
 
@@ -100,6 +100,14 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, GatewayError> 
 }
 
 /// Path of a Service's proxy; none for the Service of the metrics.
+/// Whoever may make a Service may give it the gateway's labels, so that none is chosen of several.
+fn only_one(mut places: Vec<String>) -> Result<String, GatewayError> {
+    if places.len() > 1 {
+        return Err(GatewayError::ManyServices { places });
+    }
+    places.pop().ok_or(GatewayError::NoService)
+}
+
 fn proxy_path(service: &Service) -> Option<String> {
     let ports = service.spec.as_ref()?.ports.as_ref()?;
     let port = ports.iter().filter_map(|port| port.name.as_deref()).find(|name| PORTS.contains(name))?;
@@ -136,5 +144,20 @@ async fn token(connection: &ClusterClient, account: &str) -> Result<String, CliE
         Err(error) => {
             Err(CliError::from_api(format!("create a token of ServiceAccount {namespace}/{account}"), &error))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_service_is_chosen_of_several() {
+        let places = |names: &[&str]| only_one(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(places(&["a"]).unwrap(), "a");
+        assert!(matches!(places(&[]), Err(GatewayError::NoService)));
+        let error = places(&["a", "b"]).unwrap_err();
+        assert_eq!(error.to_string(), "more than one Service calls itself Skillet's gateway: a, b");
+        assert!(error.advice().unwrap_or_default().contains("--gateway URL"));
     }
 }
