@@ -22,8 +22,8 @@ use tracing::{Instrument as _, warn};
 use super::{RunAccess, metrics::EgressMetrics, record::ConnectionRecord};
 use crate::sandbox::{RunnerSender, StreamEnd};
 
-/// Room for the larger windows of a few channels.
-const LARGER_WINDOWS: usize = EXTENDED_CHANNELS * EXTRA_WINDOW_BYTES as usize;
+/// Room for the larger windows of a few channels, and of those that have ended while their bytes wait here.
+const LARGER_WINDOWS: usize = 2 * EXTENDED_CHANNELS * EXTRA_WINDOW_BYTES as usize;
 /// Room that a connection takes beside its data, its end included.
 const CONNECTION_COST: usize = 1024;
 /// Connections that wait for room and are refused; further ones wait for their own time limit.

@@ -20,6 +20,8 @@ const MAX_ACTIONS: usize = 50;
 /// Most bytes of a selector, and of a text that is typed.
 const MAX_SELECTOR: usize = 1000;
 const MAX_TEXT: usize = 100_000;
+/// The fields of an output. What else a program prints that a page took over is dropped.
+const OUTPUT_KEYS: [&str; 6] = ["success", "url", "title", "results", "message", "durationMs"];
 const DRIVER: &str = "browse.py";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -198,6 +200,7 @@ impl BrowserOutput {
             Some(Value::Array(results)) => results,
             Some(_) | None => Vec::new(),
         };
+        output.retain(|key, _| OUTPUT_KEYS.contains(&key.as_str()));
         let actions = actions_of(stdin);
         results.truncate(actions.len());
         let mut read = Self { output, pictures: Vec::new() };

@@ -82,7 +82,11 @@ impl Names {
 
     /// True if `name` is an allowed name with one of the resolver's search domains behind it: no attempt of the program.
     pub(crate) fn is_searched(&self, name: &str) -> bool {
-        name.match_indices('.').any(|(at, _)| self.is_allowed(&name[..at]))
+        // Every name is allowed by "*", with a search domain or without.
+        let mut rules = self.rules.iter().filter(|rule| rule.name != EVERY);
+        rules.any(|rule| {
+            name.match_indices('.').any(|(at, _)| is_name(&name[..at]) && matches(&rule.name, &name[..at]))
+        })
     }
 
     fn is_allowed(&self, name: &str) -> bool {
@@ -105,8 +109,11 @@ fn is_name(name: &str) -> bool {
     name.len() <= MAX_NAME && name.split('.').all(is_label)
 }
 
+/// The pattern of built-ins without hosts of their own.
+const EVERY: &str = "*";
+
 fn matches(pattern: &str, host: &str) -> bool {
-    if pattern == "*" {
+    if pattern == EVERY {
         // Of a built-in, for public hosts: neither names of one label nor addresses, which nobody looked up.
         return host.contains('.') && host.parse::<IpAddr>().is_err();
     }
@@ -125,6 +132,14 @@ mod tests {
     fn names(rules: &[(&str, &[u16])]) -> Names {
         let rule = |(name, ports): &(&str, &[u16])| HostRule { name: (*name).into(), ports: ports.to_vec() };
         Names::new(rules.iter().map(rule).collect())
+    }
+
+    #[test]
+    fn under_every_name_a_refused_one_is_an_attempt_of_the_program() {
+        let names = names(&[("*", &[443])]);
+        for name in ["169.254.169.254", "8.8.8.8", "a.b.c~"] {
+            assert!(!names.is_searched(name), "{name}");
+        }
     }
 
     #[test]
