@@ -80,13 +80,15 @@ fn only_an_input_that_asks_for_it_gets_the_hosts_of_the_skill() {
 }
 
 /// Runs the script of a runtime as the sandbox does. `None` on a machine without its interpreter.
+/// Runs of scripts, each in a folder of its own.
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
 fn run(runtime: Runtime, args: &[&str]) -> Option<Value> {
     let (interpreter, file) = match runtime {
         Runtime::Shell => ("sh", "run.sh"),
         Runtime::Python => ("python3", "run.py"),
         Runtime::Node => ("node", "run.js"),
     };
-    static RUNS: AtomicU32 = AtomicU32::new(0);
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("skillet-builtin-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -28,11 +28,7 @@ use super::{
 use crate::{
     error::ApiError,
     executions::{Execution, ExecutionError, ExecutionRequest},
-    model::{
-        instructions,
-        offered_tools::{OfferedTool, Target},
-        search_tools::read_run,
-    },
+    model::{instructions, offered_tools::Target, search_tools::read_run},
 };
 
 /// Most confirmed calls of one request that are looked for: each is a question to the API server. The newest count.
