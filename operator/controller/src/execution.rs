@@ -38,6 +38,7 @@ pub(crate) mod status;
 mod step;
 mod stored;
 mod unparsable;
+mod without_sandbox;
 mod workspace;
 
 pub(crate) use adopt::LeftoverRuns;

@@ -16,26 +16,20 @@ use skillet_core::{
     schema::summarize,
 };
 use skillet_workspace::WriteMode;
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     Assignment, RunEnd,
     adopt::{ResumePoint, SandboxState},
-    attempt_outcome::SandboxRef,
-    conclude::{Conclusion, started_at},
+    conclude::Conclusion,
     finish::finish,
-    order::{Order, seen_generation, wait_for_cancel, wait_for_stop},
+    order::{Order, seen_generation},
     reference::ExecutionRef,
     running_status::{RunningStatusWriter, write_running},
+    without_sandbox::{complete, run_until_end, shown_if_slow},
     workspace::CallerWorkspace,
 };
 use crate::context::Context;
-
-/// A read that takes longer than this is shown as Running.
-const REPORT_AFTER: Duration = Duration::from_millis(500);
 
 /// Runs an admitted execution until its status is final.
 pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: FileProgram) -> RunEnd {
@@ -51,7 +45,7 @@ pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: Fil
         has_called: false,
     };
     let Some(conclusion) = run.run_until(&point, order.clone()).await else { return RunEnd::Finished };
-    let conclusion = run.complete(conclusion);
+    let conclusion = complete(conclusion, &admitted, run.attempt, run.started, run.has_called);
     let generation = seen_generation(&execution, *order.borrow());
     finish(ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
     RunEnd::Finished
@@ -72,20 +66,11 @@ struct FileRun<'a> {
 impl FileRun<'_> {
     /// Runs to an end, its time limit or a cancellation. `None`: another operator has ended the execution.
     async fn run_until(&mut self, point: &ResumePoint, order: watch::Receiver<Order>) -> Option<Conclusion> {
-        let (mut cancelled, stopped) = (order.clone(), order);
-        let limit = self.admitted.timeout;
+        let (limit, program) = (self.admitted.timeout, self.program);
         let of_run = (self.reference, self.admitted);
         let status = RunningStatusWriter::new(self.ctx, of_run, self.attempt, Some(Timestamp::now()));
-        let ended = tokio::select! {
-            ended = self.run(point, &status) => {
-                ended.unwrap_or_else(|refusal| Some(Conclusion::refused(&refusal)))
-            }
-            () = wait_for_cancel(&mut cancelled) => Some(Conclusion::cancelled()),
-            () = wait_for_stop(stopped) => None,
-            () = sleep(limit) => Some(timed_out(self.program, limit)),
-        };
-        status.finish().await;
-        ended
+        let run = async |status: &RunningStatusWriter| self.run(point, status).await;
+        run_until_end(status, order, limit, || timed_out(program, limit), run).await
     }
 
     /// Returns `None` if the execution is gone or has ended meanwhile.
@@ -103,15 +88,7 @@ impl FileRun<'_> {
         let output = match call {
             FileCall::Read { path, encoding } => {
                 self.has_called = true;
-                let read = workspace.read(&path);
-                tokio::pin!(read);
-                let bytes = tokio::select! {
-                    read = &mut read => read?,
-                    () = sleep(REPORT_AFTER) => {
-                        status.start(&SandboxRef::default());
-                        read.await?
-                    }
-                };
+                let bytes = shown_if_slow(status, workspace.read(&path)).await?;
                 encoding.output(&path, &bytes, context)
             }
             FileCall::Write { path, content, mode } => {
@@ -121,8 +98,6 @@ impl FileRun<'_> {
                 if !write_running(self.ctx, self.reference, self.admitted, self.attempt).await {
                     return Ok(None);
                 }
-                // Another operator may lead already, if this one was stopped or cut off meanwhile.
-                self.ctx.leadership.confirm().await;
                 self.has_called = true;
                 let size = content.len();
                 workspace.write(&path, Bytes::from(content), write_mode(mode)).await?;
@@ -130,20 +105,6 @@ impl FileRun<'_> {
             }
         };
         Ok(Some(succeeded(output, self.admitted)))
-    }
-
-    fn complete(&self, conclusion: Conclusion) -> Conclusion {
-        let duration = self.started.elapsed();
-        let attempts = if self.has_called { self.attempt } else { self.attempt - 1 };
-        let ran_for = self.has_called.then(|| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
-        Conclusion {
-            resolved_version: Some(self.admitted.version.to_string()),
-            digest: Some(self.admitted.digest.clone()),
-            attempts,
-            started_at: started_at(None, ran_for, Timestamp::now()),
-            duration_ms: ran_for,
-            ..conclusion
-        }
     }
 }
 

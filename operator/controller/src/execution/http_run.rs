@@ -36,19 +36,17 @@ use self::{
 use super::{
     Assignment, RunEnd,
     adopt::{ResumePoint, SandboxState},
-    attempt_outcome::SandboxRef,
     build::egress,
     conclude::Conclusion,
     finish::finish,
     gather,
-    order::{Order, seen_generation, wait_for_cancel, wait_for_stop},
+    order::{Order, seen_generation},
     reference::ExecutionRef,
     running_status::{RunningStatusWriter, write_running},
+    without_sandbox::{complete, run_until_end, shown_if_slow},
 };
 use crate::context::Context;
 
-/// A run of a safe request that takes longer than this is shown as Running.
-const REPORT_AFTER: Duration = Duration::from_millis(500);
 /// Time for the broker to say that the time is over, with the connections that there were.
 const BROKER_SLACK: Duration = Duration::from_millis(500);
 
@@ -102,20 +100,11 @@ struct Way {
 impl HttpRun<'_> {
     /// Runs to an end, its time limit or a cancellation. `None`: another operator has ended the execution.
     async fn run_until(&mut self, point: &ResumePoint, order: watch::Receiver<Order>) -> Option<Conclusion> {
-        let (mut cancelled, stopped) = (order.clone(), order);
         let limit = self.admitted.timeout;
         let of_run = (self.reference, self.admitted);
         let status = RunningStatusWriter::new(self.ctx, of_run, self.attempt, Some(Timestamp::now()));
-        let ended = tokio::select! {
-            ended = self.run(point, &status) => {
-                ended.unwrap_or_else(|refusal| Some(Conclusion::refused(&refusal)))
-            }
-            () = wait_for_cancel(&mut cancelled) => Some(Conclusion::cancelled()),
-            () = wait_for_stop(stopped) => None,
-            () = sleep(limit + BROKER_SLACK) => Some(end::timed_out(limit)),
-        };
-        status.finish().await;
-        ended
+        let run = async |status: &RunningStatusWriter| self.run(point, status).await;
+        run_until_end(status, order, limit + BROKER_SLACK, || end::timed_out(limit), run).await
     }
 
     /// Returns `None` if the execution is gone or has ended meanwhile.
@@ -131,15 +120,7 @@ impl HttpRun<'_> {
             return Ok(Some(end::succeeded(output, self.admitted, &call.masker)));
         }
         if method.is_safe() {
-            let sent = self.send(call, &way);
-            tokio::pin!(sent);
-            return Ok(Some(tokio::select! {
-                ended = &mut sent => ended,
-                () = sleep(REPORT_AFTER) => {
-                    status.start(&SandboxRef::default());
-                    sent.await
-                }
-            }));
+            return Ok(Some(shown_if_slow(status, self.send(call, &way)).await));
         }
         if point.sandbox == SandboxState::Gone {
             return Ok(Some(end::lost(method)));
@@ -147,8 +128,6 @@ impl HttpRun<'_> {
         if !write_running(self.ctx, self.reference, self.admitted, self.attempt).await {
             return Ok(None);
         }
-        // Another operator may lead already, if this one was stopped or cut off meanwhile.
-        self.ctx.leadership.confirm().await;
         Ok(Some(self.send(call, &way).await))
     }
 
@@ -294,18 +273,9 @@ impl HttpRun<'_> {
     }
 
     fn complete(&self, conclusion: Conclusion) -> Conclusion {
-        let duration = self.started.elapsed();
-        let ended = Timestamp::now();
-        let attempts = if self.has_sent { self.attempt } else { self.attempt - 1 };
-        let ran_for = self.has_sent.then(|| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
         Conclusion {
-            resolved_version: Some(self.admitted.version.to_string()),
-            digest: Some(self.admitted.digest.clone()),
-            attempts,
-            started_at: super::conclude::started_at(None, ran_for, ended),
-            duration_ms: ran_for,
             connections: self.has_sent.then(|| self.connections.clone()),
-            ..conclusion
+            ..complete(conclusion, self.admitted, self.attempt, self.started, self.has_sent)
         }
     }
 }

@@ -100,7 +100,8 @@ impl RunningStatusWriter {
     }
 }
 
-/// Writes that a run without a sandbox may have an effect from now on. Returns false if the execution is gone or has ended.
+/// Writes that a run without a sandbox may have an effect from now on, and makes sure that this operator still leads. Returns
+/// false if the execution is gone or has ended.
 pub(super) async fn write_running(
     ctx: &Context,
     reference: &ExecutionRef,
@@ -110,7 +111,12 @@ pub(super) async fn write_running(
     let Admitted { version, digest, .. } = admitted;
     let no_sandbox = SandboxRef::default();
     let mut running = status::running(&version.to_string(), digest, attempt, &no_sandbox, Timestamp::now());
-    status::apply_until_done(&ctx.client, &ctx.pace.ends, reference, &mut running).await
+    let is_there = status::apply_until_done(&ctx.client, &ctx.pace.ends, reference, &mut running).await;
+    if is_there {
+        // Another operator may lead already, if this one was stopped or cut off meanwhile.
+        ctx.leadership.confirm().await;
+    }
+    is_there
 }
 
 /// Writes until one write succeeds or the status is over.
