@@ -22,7 +22,7 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 
-pub use self::connector::{ClientIdentity, Connector};
+pub use self::connector::{ClientIdentity, Connector, PeerStream};
 pub use self::link::{RunLink, RunReceiver, RunSender};
 use crate::{
     mounted::{LOOK_EVERY, TlsError},

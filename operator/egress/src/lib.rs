@@ -3,6 +3,7 @@
 //! The broker dials for programs without a network, whose connections are channels of a run's link, and sends the HTTP
 //! requests of skills. It has no credentials of the cluster.
 
+pub mod accept;
 mod client;
 mod dialer;
 mod frames;
@@ -20,7 +21,8 @@ mod server;
 mod wire;
 
 pub use client::{
-    BrokerClient, BrokerError, BrokerSettings, ClientIdentity, Connector, RunLink, RunReceiver, RunSender,
+    BrokerClient, BrokerError, BrokerSettings, ClientIdentity, Connector, PeerStream, RunLink, RunReceiver,
+    RunSender,
 };
 pub use dialer::{Connect, SystemConnect};
 pub use limits::LimitSettings;

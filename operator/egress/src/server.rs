@@ -13,17 +13,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
-    task::JoinSet,
-    time::{sleep, timeout},
+    sync::watch,
+    time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
-use tracing::{debug, info, warn};
+use tokio_rustls::{rustls::ServerConfig, server::TlsStream};
+use tracing::{debug, info};
 
 use crate::{
+    accept::{SETTLE, accept},
     dialer::{Connect, Dialer},
     http_request::{Memory, Requester},
-    keepalive,
     limits::LimitSettings,
     metrics::Metrics,
     mounted::{self, LOOK_EVERY, Mounted, TlsError},
@@ -35,11 +34,8 @@ use crate::{
 
 /// Most connections of operators at one time. Each run has one.
 const MAX_OPERATOR_CONNECTIONS: usize = 8192;
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than clients keep a connection that they do not use.
 const HEAD_LIMIT: Duration = Duration::from_secs(75);
-/// Time after the signal in which connections are still accepted, until the Service knows that this broker is not ready.
-const SETTLE: Duration = Duration::from_secs(3);
 /// Time for the links of runs to end after the shutdown began.
 const AFTER_DRAIN: Duration = Duration::from_secs(2);
 
@@ -133,39 +129,13 @@ impl Server {
     /// is over. The caller makes the process not ready before `shutdown` ends.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let Self { operators_tls, drain, settle, state } = self;
-        let places = Arc::new(Semaphore::new(MAX_OPERATOR_CONNECTIONS));
         let (stop, stopped) = watch::channel(false);
-        let mut connections = JoinSet::new();
-        let mut shutdown = pin!(async {
-            shutdown.await;
-            sleep(settle).await;
-        });
-        loop {
-            let accepted = tokio::select! {
-                () = &mut shutdown => break,
-                _ = connections.join_next(), if !connections.is_empty() => continue,
-                accepted = listener.accept() => accepted,
-            };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    warn!(%error, "Connection could not be accepted");
-                    sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                warn!("Connection refused; the broker has no more places for operators");
-                continue;
-            };
-            let acceptor = TlsAcceptor::from(operators_tls.current());
-            let (state, stopped) = (Arc::clone(&state), stopped.clone());
-            connections.spawn(async move {
-                connection(stream, acceptor, state, stopped).await;
-                drop(place);
-            });
-        }
-        drop(listener);
+        let serve = {
+            let state = Arc::clone(&state);
+            move |stream| connection(stream, Arc::clone(&state), stopped.clone())
+        };
+        let bounds = (&operators_tls, MAX_OPERATOR_CONNECTIONS);
+        let mut connections = accept(listener, bounds, shutdown, settle, serve).await;
         stop.send_replace(true);
         info!("Broker drains");
         let all = async { while connections.join_next().await.is_some() {} };
@@ -178,21 +148,7 @@ impl Server {
 }
 
 /// Serves one connection of an operator, and the link that it may become.
-async fn connection(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    state: Arc<State>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    stream.set_nodelay(true).ok();
-    if let Err(error) = keepalive::set(&stream) {
-        debug!(%error, "The probes of a connection could not be set");
-    }
-    let stream = match timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%error, "TLS could not be agreed on with a client"),
-        Err(_) => return debug!("A client did not agree on TLS in time"),
-    };
+async fn connection(stream: TlsStream<TcpStream>, state: Arc<State>, mut stopped: watch::Receiver<bool>) {
     state.metrics.operator_connected();
     // A link outlives the HTTP connection that it was.
     let (links, mut opened) = tokio::sync::mpsc::channel(1);

@@ -9,29 +9,26 @@ use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duratio
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use skillet_egress::{
-    TlsError, keepalive,
+    TlsError,
+    accept::{SETTLE, accept},
     mounted::{self, LOOK_EVERY, Mounted},
 };
 use thiserror::Error;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
-    task::JoinSet,
-    time::{sleep, timeout},
+    sync::watch,
+    time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
-use tracing::{debug, info, warn};
+use tokio_rustls::{rustls::ServerConfig, server::TlsStream};
+use tracing::{debug, info};
 
 use crate::{Bucket, Folder, Limits, Metrics, backend::Backend, store::Store};
 
 const MAX_CONNECTIONS: usize = 512;
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than clients keep a connection that they do not use.
 const HEAD_LIMIT: Duration = Duration::from_secs(75);
 /// Memory of a connection for what has arrived and is not read yet.
 const MAX_BUFFER: usize = 64 << 10;
-/// Time after the signal in which connections are still accepted, until the Service knows that this store is not ready.
-const SETTLE: Duration = Duration::from_secs(3);
 
 /// Place of the files.
 pub enum Place {
@@ -78,41 +75,16 @@ impl Server {
     /// Serves and expires workspaces until `shutdown` ends and 3 seconds more, and then until the open requests have ended or their time is over.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let Self { clients_tls, drain, settle, store } = self;
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let (stop, stopped) = watch::channel(false);
-        let mut connections = JoinSet::new();
-        let mut sweep = pin!(store.sweep());
-        let mut shutdown = pin!(async {
-            shutdown.await;
-            sleep(settle).await;
-        });
-        loop {
-            let accepted = tokio::select! {
-                () = &mut shutdown => break,
-                () = &mut sweep => continue,
-                _ = connections.join_next(), if !connections.is_empty() => continue,
-                accepted = listener.accept() => accepted,
-            };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    warn!(%error, "Connection could not be accepted");
-                    sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                warn!("Connection refused; the store has no more places for clients");
-                continue;
-            };
-            let acceptor = TlsAcceptor::from(clients_tls.current());
-            let (store, stopped) = (Arc::clone(&store), stopped.clone());
-            connections.spawn(async move {
-                connection(stream, acceptor, store, stopped).await;
-                drop(place);
-            });
-        }
-        drop(listener);
+        let serve = {
+            let store = Arc::clone(&store);
+            move |stream| connection(stream, Arc::clone(&store), stopped.clone())
+        };
+        let bounds = (&clients_tls, MAX_CONNECTIONS);
+        let mut connections = tokio::select! {
+            connections = accept(listener, bounds, shutdown, settle, serve) => connections,
+            never = store.sweep() => match never {},
+        };
         stop.send_replace(true);
         info!("Store drains");
         let all = async { while connections.join_next().await.is_some() {} };
@@ -120,21 +92,7 @@ impl Server {
     }
 }
 
-async fn connection(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    store: Arc<Store>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    stream.set_nodelay(true).ok();
-    if let Err(error) = keepalive::set(&stream) {
-        debug!(%error, "The probes of a connection could not be set");
-    }
-    let stream = match timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%error, "TLS could not be agreed on with a client"),
-        Err(_) => return debug!("A client did not agree on TLS in time"),
-    };
+async fn connection(stream: TlsStream<TcpStream>, store: Arc<Store>, mut stopped: watch::Receiver<bool>) {
     let service = service_fn(move |request| {
         let store = Arc::clone(&store);
         async move { Ok::<_, Infallible>(routes::respond(request, store).await) }

@@ -5,7 +5,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -231,7 +231,7 @@ impl Store {
     }
 
     /// Expires workspaces as long as the process works.
-    pub(crate) async fn sweep(&self) {
+    pub(crate) async fn sweep(&self) -> Infallible {
         loop {
             if let Err(error) = self.expire(Timestamp::now()).await {
                 warn!(%error, "Workspaces could not be listed");

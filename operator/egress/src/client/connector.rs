@@ -17,7 +17,11 @@ use hyper_util::{
     rt::TokioIo,
 };
 use rustls_pki_types::ServerName;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream, rustls::ClientConfig};
 use tower::Service;
 
@@ -70,9 +74,9 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = PeerStream;
+    type Response = PeerStream<TlsStream<TcpStream>>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<PeerStream>>;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -92,23 +96,29 @@ impl Service<Uri> for Connector {
                 TlsConnector::from(tls.current()).connect(name, stream).await
             };
             match timeout(CONNECT_LIMIT, connect).await {
-                Ok(stream) => Ok(PeerStream(TokioIo::new(stream?))),
+                Ok(stream) => Ok(PeerStream::new(stream?)),
                 Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time")),
             }
         })
     }
 }
 
-/// A connection to the server.
-pub struct PeerStream(TokioIo<TlsStream<TcpStream>>);
+/// A connection of a hyper client over any stream.
+pub struct PeerStream<S>(TokioIo<S>);
 
-impl Connection for PeerStream {
+impl<S> PeerStream<S> {
+    pub fn new(stream: S) -> Self {
+        Self(TokioIo::new(stream))
+    }
+}
+
+impl<S> Connection for PeerStream<S> {
     fn connected(&self) -> Connected {
         Connected::new()
     }
 }
 
-impl Read for PeerStream {
+impl<S: AsyncRead + Unpin> Read for PeerStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -118,7 +128,7 @@ impl Read for PeerStream {
     }
 }
 
-impl Write for PeerStream {
+impl<S: AsyncWrite + Unpin> Write for PeerStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }

@@ -3,7 +3,6 @@
 use std::{
     io,
     path::Path,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -13,13 +12,9 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use http::Uri;
 use http_body_util::BodyExt as _;
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::{
-    client::legacy::{
-        Client, Error as ClientError,
-        connect::{Connected, Connection},
-    },
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    client::legacy::{Client, Error as ClientError},
+    rt::{TokioExecutor, TokioTimer},
 };
 use object_store::{
     ClientOptions,
@@ -30,7 +25,7 @@ use object_store::{
 };
 use rustls_pki_types::ServerName;
 use skillet_egress::{
-    TlsError,
+    PeerStream, TlsError,
     mounted::{self, LOOK_EVERY, Mounted},
 };
 use tokio::{
@@ -119,7 +114,7 @@ impl Service<Uri> for Connector {
             } else {
                 Box::new(stream)
             };
-            Ok(BucketStream(TokioIo::new(stream)))
+            Ok(PeerStream::new(stream))
         };
         Box::pin(async move {
             let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
@@ -128,39 +123,9 @@ impl Service<Uri> for Connector {
     }
 }
 
-trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// A connection to the service of the bucket, with or without TLS.
-pub(super) struct BucketStream(TokioIo<Box<dyn ByteStream>>);
-
-impl Connection for BucketStream {
-    fn connected(&self) -> Connected {
-        Connected::new()
-    }
-}
-
-impl Read for BucketStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
-    }
-}
-
-impl Write for BucketStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-}
+pub(super) type BucketStream = PeerStream<Box<dyn ByteStream>>;
