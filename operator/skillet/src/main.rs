@@ -3,6 +3,7 @@
 mod broker;
 mod check;
 mod config;
+mod drained;
 mod gateway;
 mod operator;
 mod policy;

@@ -1,21 +1,12 @@
 //! `skillet workspaces`: starts the store of workspaces from its flags. It has no client of the cluster.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
-use anyhow::Context as _;
 use prometheus_client::registry::Registry;
-use skillet_gateway::{admin, process_metrics};
+use skillet_gateway::process_metrics;
 use skillet_workspace::{Bucket, BucketSettings, Folder, Limits, Metrics, Place, Server, ServerSettings};
-use tokio::net::TcpListener;
-use tracing::info;
 
-use crate::{config::WorkspacesConfig, shutdown};
+use crate::{config::WorkspacesConfig, drained};
 
 /// Runs until SIGTERM or SIGINT, and then until the open requests have ended or the time for that is over.
 pub(crate) async fn run(config: WorkspacesConfig) -> anyhow::Result<()> {
@@ -25,23 +16,10 @@ pub(crate) async fn run(config: WorkspacesConfig) -> anyhow::Result<()> {
     let metrics = Metrics::register(&mut registry);
     process_metrics::register(&mut registry, "skillet");
     let server = Server::new(settings, place, metrics)?;
-    let listen = async |address| {
-        TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))
-    };
-    let (listener, probes) = (listen(listen_address).await?, listen(http_address).await?);
-    let is_draining = Arc::new(AtomicBool::new(false));
-    let (drains, signal) = (Arc::clone(&is_draining), shutdown::signal()?);
-    let readiness = move || if drains.load(Ordering::Relaxed) { Err("draining\n") } else { Ok(()) };
-    let admin = admin::serve(probes, admin::routes(|| Ok(()), readiness, Arc::new(registry)));
-    info!("Store of workspaces started");
-    let shutdown = async {
-        signal.await;
-        is_draining.store(true, Ordering::Relaxed);
-    };
-    tokio::select! {
-        () = server.serve(listener, shutdown) => Ok(()),
-        () = admin => anyhow::bail!("the server of metrics has ended"),
-    }
+    drained::serve((listen_address, http_address), registry, async |listener, shutdown| {
+        server.serve(listener, shutdown).await;
+    })
+    .await
 }
 
 /// Returns the settings of the server, and the place of the files.
