@@ -113,6 +113,8 @@ lane_journeys() {
   cargo build -q --locked --workspace --exclude skillet-runner --bin skillet
   python3 -B e2e/gateway/journeys --gateway "${CARGO_TARGET_DIR:-target}/debug/skillet"
   python3 -B e2e/gateway/browser --gateway "${CARGO_TARGET_DIR:-target}/debug/skillet"
+  # The program of the built-in browser, on pages that load in unusual ways, without its image.
+  python3 -B sandbox-images/browser/pages.py "$(<operator/core/src/builtin/browser/browse.py)" /usr/lib/chromium/chromium
 }
 
 lane_images() {

@@ -71,7 +71,9 @@ class Browser:
 
     def __init__(self, folder, deadline, room):
         self.deadline, self.room, self.number, self.session, self.frame = deadline, room, 0, None, None
-        self.unread, self.replies, self.is_loading, self.status, self.is_crashed = b"", {}, False, {}, False
+        self.unread, self.replies, self.status = b"", {}, {}
+        # A document is on its way; it, or what belongs to it, is not here yet.
+        self.is_navigating, self.is_loading = False, False
         commands, self.commands = os.pipe()
         self.events, events = os.pipe()
         # The protocol has descriptor 3 for commands and 4 for replies. One that lies there already would be closed: first aside.
@@ -124,11 +126,14 @@ class Browser:
             raise Failure(message)
         return reply["result"]
 
-    def receive(self):
-        """Takes what the browser sends next."""
+    def receive(self, until=None):
+        """Takes what the browser sends next. False if nothing comes before `until`."""
+        end = self.deadline if until is None else until
         while b"\0" not in self.unread:
-            left = self.deadline - time.monotonic()
+            left = end - time.monotonic()
             if left <= 0 or not select.select([self.events], [], [], left)[0]:
+                if end < self.deadline:
+                    return False
                 raise Failure("the page did not load or answer within timeoutMs; raise it, or try another page")
             part = os.read(self.events, 1 << 20)
             if not part:
@@ -140,12 +145,19 @@ class Browser:
             self.replies[message["id"]] = message
         else:
             self.take(message["method"], message.get("params", {}))
+        return True
 
     def take(self, event, params):
-        if event in ("Page.frameStartedLoading", "Page.frameStartedNavigating") and params["frameId"] == self.frame:
+        if event == "Page.frameStartedLoading" and params["frameId"] == self.frame:
             self.is_loading = True
+        elif event == "Page.frameStartedNavigating" and params["frameId"] == self.frame:
+            # To another part of the same document nothing is loaded, and no event says that it has stopped.
+            if not params["navigationType"].lower().endswith("samedocument"):
+                self.is_navigating = self.is_loading = True
+        elif event == "Page.frameNavigated" and params["frame"]["id"] == self.frame:
+            self.is_navigating = False
         elif event == "Page.frameStoppedLoading" and params["frameId"] == self.frame:
-            self.is_loading = False
+            self.is_navigating = self.is_loading = False
         elif event == "Network.responseReceived" and params["type"] == "Document":
             self.status[params["loaderId"]] = params["response"]["status"]
         elif event == "Page.javascriptDialogOpening":
@@ -163,18 +175,26 @@ class Browser:
         return result["result"].get("value")
 
     def settle(self):
-        """Waits for the load that an input has begun, if any."""
+        """Waits for the load that an input has begun, if any. A page that never finishes is taken as it is after half of the time."""
+        until = self.half_time()
         while True:
             try:
                 # What the page does in answer to an input has begun when its next two turns have come.
-                state = self.evaluate("new Promise((done) => setTimeout(() => setTimeout(() => done(document.readyState))))")
-                if state == "complete" and not self.is_loading:
-                    return
+                has_body = self.evaluate("new Promise((done) => setTimeout(() => setTimeout(() => done(document.body !== null))))")
             except Gone:
+                has_body = False
+            else:
+                is_over = time.monotonic() >= until
+                if not self.is_loading or is_over and has_body and not self.is_navigating:
+                    return
+                if is_over:
+                    until = self.half_time()
+            while self.is_loading and self.receive(until):
                 pass
-            self.is_loading = True
-            while self.is_loading:
-                self.receive()
+
+    def half_time(self):
+        now = time.monotonic()
+        return now + (self.deadline - now) / 2
 
     def at_element(self, selector, then):
         """The value of `then` at the element, as soon as the page shows it."""
@@ -196,7 +216,11 @@ def goto(browser, action, result):
     reply = browser.call("Page.navigate", url=action["url"])
     if reply.get("errorText"):
         raise Failure(explain(reply["errorText"]))
-    browser.settle()
+    if "loaderId" in reply:
+        browser.settle()
+    else:
+        # Another part of the same document: nothing is loaded.
+        browser.is_navigating = browser.is_loading = False
     result["status"] = browser.status.get(reply.get("loaderId"))
 
 
