@@ -146,3 +146,32 @@ fn scripts_end_what_runs_too_long_and_cut_what_is_too_long() {
         assert!((1000..=5000).contains(&size), "{runtime:?}: {size}");
     }
 }
+
+#[test]
+fn code_that_prints_without_end_costs_no_memory_and_ends_as_it_does() {
+    // It prints 400 MB. Neither the code nor the script may have 200 MB.
+    let print = "import sys\nfor n in range(400): sys.stdout.write('é' * 500000)\nsys.stderr.write('e' * 100000); sys.exit(6)";
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/builtin/sandbox/run.py");
+    let limited = format!("ulimit -v 200000; exec python3 {script} 60000 2000000 \"$1\"");
+    let output = Command::new("sh").args(["-c", &limited, "sh", print]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["exitCode"], &result["killed"]), (&json!(6), &json!(false)), "{}", result["stderr"]);
+    assert_eq!(result["truncated"], true);
+    assert_eq!(result["stdout"], "é".repeat(100_000));
+    assert_eq!(result["stderr"], "e".repeat(100_000));
+}
+
+#[test]
+fn a_child_of_the_code_that_keeps_its_streams_does_not_change_its_end() {
+    let spawn = "import subprocess; print('done', flush=True); subprocess.Popen(['sleep', '4'])";
+    let fine =
+        json!({"success": true, "exitCode": 0, "killed": false, "stdout": "done\n", "truncated": false});
+    check(Runtime::Python, &["2500", "100000", spawn], &fine);
+    let spawn =
+        "console.log('done'); require('child_process').spawn('sleep', ['4'], {stdio: 'inherit'}).unref()";
+    check(Runtime::Node, &["2500", "100000", spawn], &fine);
+    let killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)";
+    let by_itself = json!({"success": false, "exitCode": 137, "killed": false});
+    check(Runtime::Python, &["9000", "100000", killed], &by_itself);
+}
