@@ -8,6 +8,7 @@
 mod call;
 mod end;
 mod kept_outputs;
+mod record;
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +16,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::Value;
-use skillet_api::{Reason, SkillExecution, network::Connections};
+use skillet_api::{
+    Reason, SkillExecution,
+    network::{Connections, Host},
+};
 use skillet_core::{
     admission::{Admitted, Refusal},
     builtin::BuiltinProgram,
@@ -31,7 +35,8 @@ use tracing::warn;
 pub(crate) use self::kept_outputs::KeptOutputs;
 use self::{
     call::Call,
-    end::{Next, Tried, add_connections},
+    end::{Next, Tried},
+    record::{OpenRequest, RequestRecord},
 };
 use super::{
     Assignment, RunEnd,
@@ -56,6 +61,23 @@ pub(super) enum RequestProgram {
     Builtin(BuiltinProgram),
 }
 
+impl RequestProgram {
+    /// Returns the request that the program makes of an input, if it is not safe to send it again.
+    fn unsafe_request(&self, input: &str) -> Option<OpenRequest> {
+        let (method, host_and_port) = match self {
+            Self::Http(program) => {
+                let Host { name, ports } = program.host();
+                (program.method(), ports.first().map(|port| (name, *port)))
+            }
+            Self::Builtin(program) => {
+                let request = program.render(&serde_json::from_str(input).ok()?, None).ok()?.request;
+                (request.method, request.host_and_port())
+            }
+        };
+        (!method.is_safe()).then_some(OpenRequest { method, host_and_port, sent_at: None })
+    }
+}
+
 /// Runs an admitted execution until its status is final.
 pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: RequestProgram) -> RunEnd {
     let Assignment { reference, execution, admitted, point, order, .. } = assignment;
@@ -67,12 +89,14 @@ pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: Req
         program,
         attempt: point.attempt + u32::from(point.sandbox == SandboxState::Gone),
         started: Instant::now(),
-        connections: Connections::default(),
+        record: RequestRecord::default(),
         has_sent: false,
     };
     let ended = http.run_until(&point, order.clone()).await;
+    let ended = ended.map(|conclusion| end::with_open_request(conclusion, http.record.open_method()));
+    let connections = http.take_connections();
     let Some(conclusion) = ended else { return RunEnd::Finished };
-    let conclusion = http.complete(conclusion);
+    let conclusion = Conclusion { connections, ..http.complete(conclusion) };
     let generation = seen_generation(&execution, *order.borrow());
     finish(ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
     RunEnd::Finished
@@ -86,7 +110,7 @@ struct HttpRun<'a> {
     program: RequestProgram,
     attempt: u32,
     started: Instant,
-    connections: Connections,
+    record: RequestRecord,
     /// A request was handed to the broker.
     has_sent: bool,
 }
@@ -113,6 +137,13 @@ impl HttpRun<'_> {
         point: &ResumePoint,
         status: &RunningStatusWriter,
     ) -> Result<Option<Conclusion>, Refusal> {
+        if point.sandbox == SandboxState::Gone
+            && let Some(sent) = self.program.unsafe_request(&self.admitted.stdin)
+        {
+            let lost = end::lost(sent.method);
+            self.record.send(sent);
+            return Ok(Some(lost));
+        }
         let way = self.find_way().await?;
         let call = self.prepare(&way.policy).await?;
         let method = call.request().method;
@@ -121,9 +152,6 @@ impl HttpRun<'_> {
         }
         if method.is_safe() {
             return Ok(Some(shown_if_slow(status, self.send(call, &way)).await));
-        }
-        if point.sandbox == SandboxState::Gone {
-            return Ok(Some(end::lost(method)));
         }
         if !write_running(self.ctx, self.reference, self.admitted, self.attempt).await {
             return Ok(None);
@@ -227,6 +255,8 @@ impl HttpRun<'_> {
     }
 
     async fn try_once(&mut self, call: &Call, Way { broker, policy }: &Way) -> Tried {
+        let (method, host_and_port) = (call.request().method, call.request().host_and_port());
+        self.record.send(OpenRequest { method, host_and_port, sent_at: Some(Timestamp::now()) });
         let RenderedRequest { method, url, headers, body } = call.request().clone();
         let timeout = call.timeout(self.admitted.timeout.saturating_sub(self.started.elapsed()));
         let (response_bytes, cuts_body) = call.response_bytes();
@@ -245,13 +275,12 @@ impl HttpRun<'_> {
         self.has_sent = true;
         match broker.request(request).await {
             Ok(response) => {
-                let (connections, verdicts) = end::connections(&response.connections);
-                self.ctx.metrics.egress.count(&connections, &verdicts);
-                add_connections(&mut self.connections, connections);
+                self.record.answer(&response.connections);
                 Tried::Answered(response.result)
             }
             Err(error) => {
-                warn!(%error, "The broker of egress did not send a request");
+                self.record.fail(error.was_sent(), Timestamp::now());
+                warn!(%error, "The broker of egress did not answer a request");
                 Tried::NoBroker { message: error.to_string(), was_sent: error.was_sent() }
             }
         }
@@ -272,10 +301,48 @@ impl HttpRun<'_> {
         })
     }
 
+    /// Ends the record, and counts its connections.
+    fn take_connections(&mut self) -> Option<Connections> {
+        let record = std::mem::take(&mut self.record);
+        let (connections, verdicts) = record.finish(Timestamp::now())?;
+        self.ctx.metrics.egress.count(&connections, &verdicts);
+        Some(connections)
+    }
+
     fn complete(&self, conclusion: Conclusion) -> Conclusion {
-        Conclusion {
-            connections: self.has_sent.then(|| self.connections.clone()),
-            ..complete(conclusion, self.admitted, self.attempt, self.started, self.has_sent)
+        complete(conclusion, self.admitted, self.attempt, self.started, self.has_sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_api::{SkillPolicySpec, SkillSpec, http::HttpMethod};
+    use skillet_core::skill::{Handler, validate_content};
+
+    use super::*;
+
+    fn http(method: &str) -> RequestProgram {
+        let yaml =
+            format!("{{version: 1.0.0, run: {{http: {{url: 'https://a.dev:8443/x', method: {method}}}}}}}");
+        let spec: SkillSpec = serde_saphyr::from_str(&yaml).unwrap();
+        match validate_content(&spec, &SkillPolicySpec::default()).unwrap().handler {
+            Handler::Http(program) => RequestProgram::Http(program),
+            other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_lost_request_names_the_host_of_its_program() {
+        let sent = |host: &str, port| {
+            let host_and_port = Some((host.to_owned(), port));
+            Some(OpenRequest { method: HttpMethod::Post, host_and_port, sent_at: None })
+        };
+        let input = r#"{"url": "https://b.dev/y", "method": "post"}"#;
+        let builtin = RequestProgram::Builtin(BuiltinProgram::HttpRequest);
+        assert_eq!(http("POST").unsafe_request("{}"), sent("a.dev", 8443));
+        assert_eq!(builtin.unsafe_request(input), sent("b.dev", 443));
+        assert_eq!(http("GET").unsafe_request("{}"), None, "it is sent again");
+        assert_eq!(builtin.unsafe_request(r#"{"url": "https://b.dev/y"}"#), None);
+        assert_eq!(builtin.unsafe_request("no input"), None);
     }
 }

@@ -1,20 +1,13 @@
 //! The end of an HTTP skill's run, from the outcome of its last request. Pure.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::Value;
-use skillet_api::{
-    Phase, Reason, Verdict,
-    duration::SkillDuration,
-    http::HttpMethod,
-    network::{Connection, Connections},
-};
+use skillet_api::{Phase, Reason, Verdict, duration::SkillDuration, http::HttpMethod};
 use skillet_core::{
     admission::Admitted, http::TryOutcome, output::fit, schema::summarize, skill::HostPattern,
 };
-use skillet_egress::{ConnectionRecord, EgressResult, HttpResponse as Received};
+use skillet_egress::{EgressResult, HttpResponse as Received};
 use skillet_protocol::{HostRule, Masker};
 
 use super::call::{Call, Failure, Read, header};
@@ -103,11 +96,7 @@ fn response_of(call: &Call, tried: Tried) -> Result<Received, Failure> {
     let place = call.place();
     let result = match tried {
         Tried::NoBroker { message, was_sent: true } if !call.request().method.is_safe() => {
-            let method = call.request().method.as_str();
-            let message = format!(
-                "{message}; the host may have got the {method} request: look there if it took effect, before you send it again"
-            );
-            return Err((Reason::ResultLost, message));
+            return Err((Reason::ResultLost, format!("{message}; {}", may_have_got(call.request().method))));
         }
         Tried::NoBroker { message, .. } => return Err((Reason::BrokerUnavailable, message)),
         Tried::Answered(result) => result,
@@ -160,6 +149,24 @@ fn failed(reason: Reason, message: &str, masker: &Masker) -> Conclusion {
     Conclusion::failed(reason, masked_text(message, masker))
 }
 
+/// Names the request whose end nobody knows, if it may change something, in the message of a run that was ended meanwhile.
+pub(super) fn with_open_request(conclusion: Conclusion, method: Option<HttpMethod>) -> Conclusion {
+    let method = method.filter(|method| !method.is_safe());
+    match (method, conclusion.reason, &conclusion.message) {
+        (Some(method), Some(Reason::Cancelled | Reason::TimedOut), Some(message)) => {
+            Conclusion { message: Some(format!("{message}; {}", may_have_got(method))), ..conclusion }
+        }
+        _ => conclusion,
+    }
+}
+
+fn may_have_got(method: HttpMethod) -> String {
+    let method = method.as_str();
+    format!(
+        "the host may have got the {method} request: look there if it took effect, before you send it again"
+    )
+}
+
 /// The end of a run whose request was sent by an operator that is gone.
 pub(super) fn lost(method: HttpMethod) -> Conclusion {
     let message = format!(
@@ -183,42 +190,6 @@ pub(super) fn redirect_hosts(hosts: &[HostRule], granted: &[&[String]]) -> Vec<H
         })
     };
     hosts.iter().filter(may_go).cloned().collect()
-}
-
-/// Returns the connections as a status shows them, and their number by verdict.
-pub(super) fn connections(records: &[ConnectionRecord]) -> (Connections, HashMap<Verdict, u64>) {
-    let mut connections = Connections::default();
-    let mut verdicts = HashMap::new();
-    for record in records {
-        *verdicts.entry(record.verdict).or_insert(0) += 1;
-        let counted = match record.verdict {
-            Verdict::Allowed => &mut connections.allowed,
-            _ => &mut connections.refused,
-        };
-        *counted += 1;
-        connections.sent_bytes += record.sent_bytes;
-        connections.received_bytes += record.received_bytes;
-        let started_at = i64::try_from(record.started_at).ok();
-        connections.list.push(Connection {
-            host: record.host.clone(),
-            port: record.port,
-            address: record.address.clone(),
-            verdict: record.verdict,
-            sent_bytes: record.sent_bytes,
-            received_bytes: record.received_bytes,
-            started_at: started_at.and_then(|micros| Timestamp::from_microsecond(micros).ok()).map(MicroTime),
-            duration_ms: Some(record.duration_ms),
-            repeats: None,
-        });
-    }
-    (connections, verdicts)
-}
-
-/// Adds the connections of a further request.
-pub(super) fn add_connections(all: &mut Connections, later: Connections) {
-    let mut sum = Some(std::mem::take(all));
-    crate::egress::add(&mut sum, later);
-    *all = sum.unwrap_or_default();
 }
 
 /// Masks each text of the output, names too.

@@ -178,28 +178,22 @@ fn a_redirect_goes_only_where_each_secret_may_go() {
 }
 
 #[test]
-fn connections_of_requests_are_listed_and_counted() {
-    let record = |verdict| ConnectionRecord {
-        host: "h".into(),
-        port: 443,
-        address: Some("203.0.113.9".into()),
-        verdict,
-        sent_bytes: 3,
-        received_bytes: 4,
-        started_at: 1_000_000,
-        duration_ms: 5,
-    };
-    let (mut all, verdicts) = connections(&[record(Verdict::Allowed), record(Verdict::ConnectFailed)]);
-    assert_eq!((all.allowed, all.refused, all.sent_bytes, all.received_bytes), (1, 1, 6, 8));
-    assert_eq!(all.list[0].started_at.as_ref().unwrap().0.as_second(), 1);
-    assert_eq!(verdicts[&Verdict::ConnectFailed], 1);
-    add_connections(&mut all, connections(&[record(Verdict::Allowed)]).0);
-    assert_eq!((all.allowed, all.list.len()), (2, 3));
-}
-
-#[test]
 fn a_lost_request_says_what_is_not_known() {
     let ended = lost(HttpMethod::Post);
     assert_eq!(ended.reason, Some(Reason::ResultLost));
     assert!(ended.message.unwrap().contains("after it sent the POST request"));
+}
+
+#[test]
+fn a_run_that_is_ended_after_its_post_was_sent_says_what_is_not_known() {
+    let message = |conclusion, method| with_open_request(conclusion, method).message.unwrap();
+    let hint = "cancelled on request; the host may have got the POST request: look there if it took effect, before you send it again";
+    assert_eq!(message(Conclusion::cancelled(), Some(HttpMethod::Post)), hint);
+    let timed_out = message(timed_out(Duration::from_secs(10)), Some(HttpMethod::Delete));
+    assert!(timed_out.contains("the host may have got the DELETE request"), "{timed_out}");
+    for method in [None, Some(HttpMethod::Get)] {
+        assert_eq!(message(Conclusion::cancelled(), method), "cancelled on request");
+    }
+    let lost = message(lost(HttpMethod::Post), Some(HttpMethod::Post));
+    assert!(!lost.contains("may have got"), "it says so in its own words: {lost}");
 }
