@@ -16,6 +16,13 @@ use crate::{
     table::Table,
 };
 
+/// Every reason why a run has no record.
+const NO_RECORD: &str = "\
+The run has no record of connections. Its skill may reach no host (spec.network of its version is not set), \
+the run ended before its program started or its request was sent, its output was kept from an earlier run, \
+or the operator that had its record is gone.
+";
+
 pub(crate) async fn run(
     cluster: &ClusterArgs,
     args: &ConnectionsArgs,
@@ -66,7 +73,7 @@ fn table(connections: &Connections) -> String {
 /// Returns what the list does not show.
 fn note(status: &SkillExecutionStatus) -> Option<String> {
     let Some(connections) = &status.connections else {
-        return Some("This skill may reach no host: spec.network of its version is not set.\n".to_owned());
+        return Some(NO_RECORD.to_owned());
     };
     let Connections { allowed, refused, sent_bytes, received_bytes, list } = connections;
     if *allowed == 0 && *refused == 0 {
@@ -109,7 +116,12 @@ mod tests {
 
     #[test]
     fn what_the_list_does_not_show_is_said() {
-        assert!(note(&status("{}")).unwrap().contains("may reach no host"));
+        let none = note(&status("{}")).unwrap();
+        for reason in
+            ["may reach no host", "ended before its program", "kept from an earlier run", "operator"]
+        {
+            assert!(none.contains(reason), "{none}");
+        }
         assert!(note(&status("{connections: {}}")).unwrap().contains("asked for no connection"));
         let many = "{connections: {allowed: 80, refused: 2, sentBytes: 2048, list: [{host: a.b, port: 443, verdict: Allowed}]}}";
         assert_eq!(
