@@ -130,9 +130,9 @@ impl BuiltinCall {
         }
     }
 
-    /// Returns the error of a request that brought no response, with the reference's code of its reason.
+    /// Returns the error of a request that brought no whole response, with the reference's code of its reason.
     pub fn failure(&self, reason: Reason, message: &str) -> BuiltinError {
-        BuiltinError::of_reason(reason, message)
+        BuiltinError::without_response(reason, message)
     }
 
     /// Returns the name of the call for a cache, and the time for which its output is kept. `None` if it is not cached.

@@ -125,10 +125,11 @@ impl HttpRun<'_> {
     /// Runs to an end, its time limit or a cancellation. `None`: another operator has ended the execution.
     async fn run_until(&mut self, point: &ResumePoint, order: watch::Receiver<Order>) -> Option<Conclusion> {
         let limit = self.admitted.timeout;
+        let timed_out = end::timed_out(&self.program, limit);
         let of_run = (self.reference, self.admitted);
         let status = RunningStatusWriter::new(self.ctx, of_run, self.attempt, Some(Timestamp::now()));
         let run = async |status: &RunningStatusWriter| self.run(point, status).await;
-        run_until_end(status, order, limit + BROKER_SLACK, || end::timed_out(limit), run).await
+        run_until_end(status, order, limit + BROKER_SLACK, || timed_out, run).await
     }
 
     /// Returns `None` if the execution is gone or has ended meanwhile.

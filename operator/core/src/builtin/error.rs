@@ -43,13 +43,16 @@ impl Code {
         }
     }
 
-    /// Returns the code of a reason for which there was no response. Reasons of Skillet alone have none.
+    /// Returns the code of a reason for which there was no whole response. Reasons of Skillet alone have none.
     const fn of_reason(reason: Reason) -> Option<Self> {
         match reason {
             Reason::AddressNotAllowed => Some(Self::UrlGuardBlocked),
             Reason::TimedOut | Reason::ConnectTimedOut => Some(Self::Timeout),
             Reason::RedirectNotAllowed => Some(Self::RedirectBlocked),
-            Reason::ConnectFailed | Reason::NameNotFound | Reason::HostMismatch => Some(Self::NetworkError),
+            // Of a response, this reason is a status, which has no code.
+            Reason::ConnectFailed | Reason::NameNotFound | Reason::HostMismatch | Reason::UpstreamFailed => {
+                Some(Self::NetworkError)
+            }
             _ => None,
         }
     }
@@ -64,7 +67,13 @@ impl BuiltinError {
         Self { reason: code.reason(), code: Some(code), message: message.into() }
     }
 
-    pub(super) fn of_reason(reason: Reason, message: impl Into<String>) -> Self {
+    /// Returns the error of a call that has no code of the reference.
+    pub(super) fn without_code(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, code: None, message: message.into() }
+    }
+
+    /// Returns the error of a request that brought no whole response, with the reference's code of its reason.
+    pub fn without_response(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, code: Code::of_reason(reason), message: message.into() }
     }
 
@@ -76,7 +85,7 @@ impl BuiltinError {
             500.. => Reason::UpstreamFailed,
             _ => Reason::UpstreamRefused,
         };
-        Self::of_reason(reason, format!("{url} responded with {status}"))
+        Self::without_code(reason, format!("{url} responded with {status}"))
     }
 
     pub fn reason(&self) -> Reason {
@@ -97,10 +106,11 @@ mod tests {
             (Reason::RedirectNotAllowed, "x (REDIRECT_BLOCKED)"),
             (Reason::ConnectFailed, "x (NETWORK_ERROR)"),
             (Reason::NameNotFound, "x (NETWORK_ERROR)"),
+            (Reason::UpstreamFailed, "x (NETWORK_ERROR)"),
             (Reason::HostNotAllowed, "x"),
             (Reason::BrokerUnavailable, "x"),
         ] {
-            let error = BuiltinError::of_reason(reason, "x");
+            let error = BuiltinError::without_response(reason, "x");
             assert_eq!((error.reason(), error.to_string().as_str()), (reason, message));
         }
     }

@@ -81,7 +81,7 @@ pub(super) fn read(
         page::PageText { markdown: text.clone(), ..page::PageText::default() }
     } else {
         let message = format!("{} is no text but {content_type:?}", call.request.url);
-        return Err(BuiltinError::of_reason(skillet_api::Reason::ResponseInvalid, message));
+        return Err(BuiltinError::without_code(skillet_api::Reason::ResponseInvalid, message));
     };
     let (kept, is_cut) = truncate(if page.form == Form::Html { &text } else { &read.markdown }, MAX_CONTENT);
     let metadata = json!({

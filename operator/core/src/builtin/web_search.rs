@@ -107,7 +107,7 @@ fn address(provider: &WebSearchProvider, default: &str) -> Result<Url, BuiltinEr
 }
 
 fn no_engine() -> BuiltinError {
-    BuiltinError::of_reason(Reason::SpecInvalid, "spec.webSearch.url of SkillPolicy default is no URL")
+    BuiltinError::without_code(Reason::SpecInvalid, "spec.webSearch.url of SkillPolicy default is no URL")
 }
 
 fn key_header(provider: &WebSearchProvider, key: &str) -> (String, String) {
@@ -228,7 +228,7 @@ pub(super) fn read(
         return Err(BuiltinError::of_status(status, "the search engine"));
     }
     let invalid =
-        |why: &str| BuiltinError::of_reason(Reason::ResponseInvalid, format!("the search engine: {why}"));
+        |why: &str| BuiltinError::without_code(Reason::ResponseInvalid, format!("the search engine: {why}"));
     if body.len() > call.max_body_bytes {
         return Err(invalid(&format!("has responded with more than {} bytes", call.max_body_bytes)));
     }

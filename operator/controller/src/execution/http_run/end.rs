@@ -5,12 +5,16 @@ use std::time::Duration;
 use serde_json::Value;
 use skillet_api::{Phase, Reason, Verdict, duration::SkillDuration, http::HttpMethod};
 use skillet_core::{
-    admission::Admitted, http::TryOutcome, output::fit, schema::summarize, skill::HostPattern,
+    admission::Admitted, builtin::BuiltinError, http::TryOutcome, output::fit, schema::summarize,
+    skill::HostPattern,
 };
 use skillet_egress::{EgressResult, HttpResponse as Received};
 use skillet_protocol::{HostRule, Masker};
 
-use super::call::{Call, Failure, Read, header};
+use super::{
+    RequestProgram,
+    call::{Call, Failure, Read, header},
+};
 use crate::execution::conclude::Conclusion;
 
 /// A JSON text of many small values takes this much more memory once it is parsed.
@@ -75,7 +79,7 @@ pub(super) enum Next {
 
 /// Reads what came of a request. Values of Secrets that the host sent back are masked in output and message.
 pub(super) fn read(call: &Call, tried: Tried, admitted: &Admitted) -> Next {
-    let read = response_of(call, tried).and_then(|response| {
+    let read = response_of(call, tried, admitted.timeout).and_then(|response| {
         // A message has a part of the body. It is of the masked one, since a part of a value would not be found.
         call.read(&response).map_err(|(reason, _)| {
             let body = masked_text(&String::from_utf8_lossy(&response.body), &call.masker).into_bytes();
@@ -86,13 +90,12 @@ pub(super) fn read(call: &Call, tried: Tried, admitted: &Admitted) -> Next {
     Next::End(Box::new(match read {
         Ok(Read::Next(next)) => return Next::Call(next),
         Ok(Read::Output(output)) => succeeded(output, admitted, &call.masker),
-        Err((Reason::TimedOut, _)) => timed_out(call.timeout(admitted.timeout)),
         Err((reason, message)) => failed(reason, &message, &call.masker),
     }))
 }
 
-/// Returns the response, or the reason why there is none in the words of the program.
-fn response_of(call: &Call, tried: Tried) -> Result<Received, Failure> {
+/// Returns the response, or the reason why there is none in the words of the program. `limit` is that of the run.
+fn response_of(call: &Call, tried: Tried, limit: Duration) -> Result<Received, Failure> {
     let place = call.place();
     let result = match tried {
         Tried::NoBroker { message, was_sent: true } if !call.request().method.is_safe() => {
@@ -115,7 +118,7 @@ fn response_of(call: &Call, tried: Tried) -> Result<Received, Failure> {
         EgressResult::TlsFailed { message } => {
             (Reason::ConnectFailed, format!("no TLS connection to {place}: {message}"))
         }
-        EgressResult::TimedOut => (Reason::TimedOut, String::new()),
+        EgressResult::TimedOut => (Reason::TimedOut, no_response_within(call.timeout(limit))),
         EgressResult::Invalid { message } => (Reason::InputInvalid, message),
         EgressResult::Broken { message } => {
             (Reason::UpstreamFailed, format!("{place} sent no whole response: {message}"))
@@ -146,7 +149,8 @@ pub(super) fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> 
 }
 
 fn failed(reason: Reason, message: &str, masker: &Masker) -> Conclusion {
-    Conclusion::failed(reason, masked_text(message, masker))
+    let phase = if reason == Reason::TimedOut { Phase::TimedOut } else { Phase::Failed };
+    Conclusion { phase, ..Conclusion::failed(reason, masked_text(message, masker)) }
 }
 
 /// Names the request whose end nobody knows, if it may change something, in the message of a run that was ended meanwhile.
@@ -176,9 +180,19 @@ pub(super) fn lost(method: HttpMethod) -> Conclusion {
     Conclusion::failed(Reason::ResultLost, message)
 }
 
-pub(super) fn timed_out(limit: Duration) -> Conclusion {
-    let message = format!("there was no whole response within the limit of {}", SkillDuration(limit));
+/// The end of a run whose broker did not even tell that the time is over.
+pub(super) fn timed_out(program: &RequestProgram, limit: Duration) -> Conclusion {
+    let message = match (program, no_response_within(limit)) {
+        (RequestProgram::Http(_), message) => message,
+        (RequestProgram::Builtin(_), message) => {
+            BuiltinError::without_response(Reason::TimedOut, message).to_string()
+        }
+    };
     Conclusion { phase: Phase::TimedOut, ..Conclusion::failed(Reason::TimedOut, message) }
+}
+
+fn no_response_within(limit: Duration) -> String {
+    format!("there was no whole response within the limit of {}", SkillDuration(limit))
 }
 
 /// Returns the hosts that a redirect may lead to: those of the skill to which each used Secret may go.

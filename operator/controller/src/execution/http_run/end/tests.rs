@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::json;
 use skillet_api::{SkillPolicySpec, SkillSpec};
 use skillet_core::{
+    builtin::BuiltinProgram,
     http::{HttpProgram, SkillRequest},
     skill::{Handler, validate_content},
 };
@@ -56,9 +57,10 @@ fn end_of(tool: &str, tried: Tried, secrets: &[&str]) -> Conclusion {
 
 fn check(result: EgressResult, reason: Reason, message: &str) {
     let ended = end_of("", Tried::Answered(result), &[]);
-    assert_eq!((ended.phase, ended.reason), (Phase::Failed, Some(reason)));
+    let phase = if reason == Reason::TimedOut { Phase::TimedOut } else { Phase::Failed };
+    assert_eq!((ended.phase, ended.reason), (phase, Some(reason)));
     let found = ended.message.unwrap();
-    assert!(found.contains(message), "{found:?} has no {message:?}");
+    assert!(found.contains(message) && !found.contains(" ("), "{found:?} has no {message:?}");
 }
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
@@ -69,32 +71,91 @@ fn a_response_is_the_output() {
     assert_eq!((ended.phase, ended.output), (Phase::Succeeded, Some(json!({"a": [1]}))));
 }
 
+/// Every outcome without a response, with its reason, and the reference's code for a built-in.
+fn failures() -> Vec<(EgressResult, Reason, &'static str)> {
+    let failed = |verdict| EgressResult::Failed { verdict, message: "why".into() };
+    let away = EgressResult::RedirectRefused { host: None, verdict: None, message: "away".into() };
+    let (tls, broken) = (
+        EgressResult::TlsFailed { message: "expired".into() },
+        EgressResult::Broken { message: "half".into() },
+    );
+    vec![
+        (failed(Verdict::HostNotAllowed), Reason::HostNotAllowed, "why"),
+        (failed(Verdict::PortNotAllowed), Reason::PortNotAllowed, "why"),
+        (failed(Verdict::AddressNotAllowed), Reason::AddressNotAllowed, "why (URL_GUARD_BLOCKED)"),
+        (failed(Verdict::HostMismatch), Reason::HostMismatch, "why (NETWORK_ERROR)"),
+        (failed(Verdict::NameNotFound), Reason::NameNotFound, "why (NETWORK_ERROR)"),
+        (failed(Verdict::ConnectFailed), Reason::ConnectFailed, "why (NETWORK_ERROR)"),
+        (failed(Verdict::ConnectTimedOut), Reason::ConnectTimedOut, "why (TIMEOUT)"),
+        (failed(Verdict::EgressLimitReached), Reason::EgressLimitReached, "why"),
+        (failed(Verdict::BrokerUnavailable), Reason::BrokerUnavailable, "why"),
+        (away, Reason::RedirectNotAllowed, "away (REDIRECT_BLOCKED)"),
+        (
+            EgressResult::BodyTooLarge { limit: 7 },
+            Reason::OutputTooLarge,
+            "longer than 7 bytes, which are read at most",
+        ),
+        (tls, Reason::ConnectFailed, "expired (NETWORK_ERROR)"),
+        (broken, Reason::UpstreamFailed, "half (NETWORK_ERROR)"),
+        (EgressResult::TimedOut, Reason::TimedOut, "within the limit of 10s (TIMEOUT)"),
+        (EgressResult::Invalid { message: "bad".into() }, Reason::InputInvalid, "bad"),
+    ]
+}
+
+fn without_code(message: &str) -> &str {
+    message.split(" (").next().unwrap_or_default()
+}
+
 #[test]
 fn each_failure_has_its_reason() {
-    use Verdict::{AddressNotAllowed, ConnectTimedOut, HostNotAllowed};
-    for (verdict, reason) in [
-        (HostNotAllowed, Reason::HostNotAllowed),
-        (AddressNotAllowed, Reason::AddressNotAllowed),
-        (ConnectTimedOut, Reason::ConnectTimedOut),
-    ] {
-        check(EgressResult::Failed { verdict, message: "why".into() }, reason, "why");
+    for (result, reason, message) in failures() {
+        check(result, reason, without_code(message));
     }
     check(response(404, &[], ""), Reason::UpstreamNotFound, "api.example.com responded with 404");
     check(response(503, &[], "busy"), Reason::UpstreamFailed, "busy");
-    check(
-        EgressResult::RedirectRefused { host: None, verdict: None, message: "away".into() },
-        Reason::RedirectNotAllowed,
-        "away",
-    );
-    check(EgressResult::BodyTooLarge { limit: 7 }, Reason::OutputTooLarge, "longer than 7 bytes");
-    check(EgressResult::TlsFailed { message: "expired".into() }, Reason::ConnectFailed, "expired");
-    check(EgressResult::Broken { message: "half".into() }, Reason::UpstreamFailed, "half");
-    let ended = end_of("", Tried::Answered(EgressResult::TimedOut), &[]);
-    assert_eq!((ended.phase, ended.reason), (Phase::TimedOut, Some(Reason::TimedOut)));
     for was_sent in [false, true] {
         let tried = Tried::NoBroker { message: "could not reach the broker b:1".into(), was_sent };
         assert_eq!(end_of("", tried, &[]).reason, Some(Reason::BrokerUnavailable), "a GET changes nothing");
     }
+}
+
+fn end_of_builtin(program: &BuiltinProgram, tried: Tried) -> Conclusion {
+    let (_program, admitted) = admitted("method: GET", "");
+    let call = program.render(&json!({"url": "https://b.dev/"}), None).unwrap();
+    match read(&Call::of_builtin(call, None, "team".into()), tried, &admitted) {
+        Next::End(conclusion) => *conclusion,
+        Next::Call(next) => panic!("{next:?}"),
+    }
+}
+
+#[test]
+fn each_failure_of_a_built_in_has_its_reason_and_the_code_of_the_reference() {
+    for program in [BuiltinProgram::HttpRequest, BuiltinProgram::WebFetch] {
+        for (result, reason, message) in failures() {
+            let ended = end_of_builtin(&program, Tried::Answered(result));
+            let phase = if reason == Reason::TimedOut { Phase::TimedOut } else { Phase::Failed };
+            assert_eq!((ended.phase, ended.reason), (phase, Some(reason)));
+            let found = ended.message.unwrap();
+            assert!(found.ends_with(message), "{found:?} does not end with {message:?}");
+        }
+    }
+    let busy = end_of_builtin(&BuiltinProgram::WebFetch, Tried::Answered(response(503, &[], "busy")));
+    assert_eq!(busy.reason, Some(Reason::UpstreamFailed));
+    assert_eq!(
+        busy.message.unwrap(),
+        "https://b.dev/ responded with 503",
+        "a response is no failure of the network"
+    );
+}
+
+#[test]
+fn the_limit_of_the_run_is_worded_by_its_program() {
+    let (program, _admitted) = admitted("method: GET", "");
+    let limit = Duration::from_secs(10);
+    let of = |program| timed_out(&program, limit).message.unwrap();
+    let message = "there was no whole response within the limit of 10s";
+    assert_eq!(of(RequestProgram::Http(program)), message);
+    assert_eq!(of(RequestProgram::Builtin(BuiltinProgram::WebFetch)), format!("{message} (TIMEOUT)"));
 }
 
 #[test]
@@ -189,7 +250,9 @@ fn a_run_that_is_ended_after_its_post_was_sent_says_what_is_not_known() {
     let message = |conclusion, method| with_open_request(conclusion, method).message.unwrap();
     let hint = "cancelled on request; the host may have got the POST request: look there if it took effect, before you send it again";
     assert_eq!(message(Conclusion::cancelled(), Some(HttpMethod::Post)), hint);
-    let timed_out = message(timed_out(Duration::from_secs(10)), Some(HttpMethod::Delete));
+    let (program, _admitted) = admitted("method: DELETE", "");
+    let timed_out = timed_out(&RequestProgram::Http(program), Duration::from_secs(10));
+    let timed_out = message(timed_out, Some(HttpMethod::Delete));
     assert!(timed_out.contains("the host may have got the DELETE request"), "{timed_out}");
     for method in [None, Some(HttpMethod::Get)] {
         assert_eq!(message(Conclusion::cancelled(), method), "cancelled on request");
