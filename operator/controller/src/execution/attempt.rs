@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Node};
 use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::Reason;
-use skillet_kube::Backoff;
+use skillet_kube::{Backoff, lock};
 use tokio::{sync::watch, time::Instant};
 use tracing::warn;
 
@@ -157,7 +157,7 @@ impl Attempt<'_> {
                 return Err(AttemptOutcome::lost(message.into()).into());
             }
         }
-        let spec = build::spec(self.plan, self.point, &self.ctx.settings);
+        let spec = build::spec(self.plan, self.point, &self.ctx.settings, &lock(&self.ctx.probed));
         let job: Job = manifest::job(&spec, &self.ctx.settings);
         let jobs = self.ctx.sandbox_jobs();
         let created = tokio::select! {

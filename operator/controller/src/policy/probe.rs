@@ -13,7 +13,7 @@ use crate::{
     isolation,
     sandbox::{
         self, BindLimits,
-        manifest::{self, SandboxSpec},
+        manifest::{self, Nodes, SandboxSpec},
     },
     settings::SandboxPodSettings,
 };
@@ -132,7 +132,7 @@ fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSp
             (names::LABEL_PURPOSE.to_owned(), names::PURPOSE_PROBE.to_owned()),
         ]),
         annotations: BTreeMap::new(),
-        node: Some(name),
+        nodes: Nodes::Only(name),
         // The runner then tells if the kernel can do it.
         upload_mib: policy.network_enabled.then_some(0),
     }

@@ -65,12 +65,19 @@ pub(crate) struct SandboxSpec {
     pub(crate) isolation: IsolationLevel,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// Only on this node; any node when unset.
-    pub(crate) node: Option<String>,
+    pub(crate) nodes: Nodes,
     /// Most MiB that the program may send to the hosts that its skill names. `None`: it reaches no host.
     ///
     /// The pod has no network in either case. The runner sends the bytes up the stream of its output.
     pub(crate) upload_mib: Option<u32>,
+}
+
+/// The nodes that may have the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Nodes {
+    Only(String),
+    /// All but these, which are none for most sandboxes.
+    Except(Vec<String>),
 }
 
 /// The Job that makes the sandbox.
@@ -133,7 +140,7 @@ fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
         tolerations: some_unless_empty(&settings.pod.tolerations),
         priority_class_name: Some(settings.pod.priority_class_name.clone()).filter(|name| !name.is_empty()),
         image_pull_secrets: some_unless_empty(&settings.pod.image_pull_secrets),
-        affinity: spec.node.as_deref().map(only_on),
+        affinity: affinity(&spec.nodes),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
             run_as_user: Some(uid(spec)),
@@ -156,14 +163,20 @@ fn some_unless_empty<T: Clone>(list: &[T]) -> Option<Vec<T>> {
 }
 
 /// By the node's name through the scheduler, so that its room and taints still count.
-fn only_on(node: &str) -> Affinity {
-    let by_name = NodeSelectorRequirement {
+fn affinity(nodes: &Nodes) -> Option<Affinity> {
+    // The API server takes one name in each requirement. The requirements of one term hold together.
+    let by_name = |operator: &str, node: &String| NodeSelectorRequirement {
         key: "metadata.name".into(),
-        operator: "In".into(),
-        values: Some(vec![node.to_owned()]),
+        operator: operator.into(),
+        values: Some(vec![node.clone()]),
     };
-    let term = NodeSelectorTerm { match_fields: Some(vec![by_name]), ..NodeSelectorTerm::default() };
-    Affinity {
+    let by_names: Vec<NodeSelectorRequirement> = match nodes {
+        Nodes::Only(node) => vec![by_name("In", node)],
+        Nodes::Except(nodes) if nodes.is_empty() => return None,
+        Nodes::Except(nodes) => nodes.iter().map(|node| by_name("NotIn", node)).collect(),
+    };
+    let term = NodeSelectorTerm { match_fields: Some(by_names), ..NodeSelectorTerm::default() };
+    Some(Affinity {
         node_affinity: Some(NodeAffinity {
             required_during_scheduling_ignored_during_execution: Some(NodeSelector {
                 node_selector_terms: vec![term],
@@ -171,7 +184,7 @@ fn only_on(node: &str) -> Affinity {
             ..NodeAffinity::default()
         }),
         ..Affinity::default()
-    }
+    })
 }
 
 fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use skillet_api::names;
+use skillet_api::{names, policy::NodeStatus};
 use skillet_core::skill::ImageChoice;
 
 use crate::{
     execution::{adopt::ResumePoint, plan::Plan},
-    sandbox::manifest::SandboxSpec,
+    isolation,
+    sandbox::manifest::{Nodes, SandboxSpec},
     settings::SandboxSettings,
 };
 
@@ -20,7 +21,12 @@ pub(crate) fn job_name(execution_uid: &str, ordinal: u32) -> String {
 }
 
 /// The manifest's input for one attempt.
-pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings) -> SandboxSpec {
+pub(crate) fn spec(
+    plan: &Plan,
+    point: &ResumePoint,
+    settings: &SandboxSettings,
+    probed: &[NodeStatus],
+) -> SandboxSpec {
     let Plan { reference, admitted, program, policy, .. } = plan;
     SandboxSpec {
         job: job_name(&reference.uid, point.ordinal),
@@ -44,7 +50,10 @@ pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings)
             (names::LABEL_VERSION.to_owned(), plan.version()),
         ]),
         annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), reference.name.clone())]),
-        node: None,
+        nodes: Nodes::Except(match &admitted.content.network {
+            Some(_) => isolation::nodes_without_egress(probed),
+            None => Vec::new(),
+        }),
         upload_mib: admitted.content.network.as_ref().map(|_network| policy.network.transfer_mib),
     }
 }

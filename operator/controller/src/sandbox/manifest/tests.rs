@@ -42,7 +42,7 @@ fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
         isolation,
         labels: BTreeMap::from([("skillet.dev/purpose".to_owned(), "run".to_owned())]),
         annotations: BTreeMap::from([("skillet.dev/execution".to_owned(), "word-count-x1".to_owned())]),
-        node: None,
+        nodes: Nodes::Except(Vec::new()),
         upload_mib: None,
     }
 }
@@ -53,7 +53,9 @@ fn combinations() -> Vec<(&'static str, Job)> {
     let reference = Some(format!("registry/skills@sha256:{}", "0".repeat(64)));
     let with_bundle = |runner| SandboxSpec { bundle_image: reference.clone(), ..spec(Strict, runner) };
     let with_hosts = SandboxSpec { upload_mib: Some(1024), ..spec(Strict, false) };
-    let on_node = SandboxSpec { node: Some("node-1".into()), ..spec(Strict, false) };
+    let on_node = SandboxSpec { nodes: Nodes::Only("node-1".into()), ..spec(Strict, false) };
+    let old_kernels = Nodes::Except(vec!["node-1".into(), "node-2".into()]);
+    let with_hosts_elsewhere = SandboxSpec { nodes: old_kernels, ..with_hosts.clone() };
     vec![
         ("strict-runtime", job(&spec(Strict, false), &settings(ImageVolume, None))),
         ("strict-image-volume", job(&spec(Strict, true), &settings(ImageVolume, None))),
@@ -61,6 +63,7 @@ fn combinations() -> Vec<(&'static str, Job)> {
         ("strict-runtime-class", job(&spec(Strict, false), &settings(ImageVolume, Some("gvisor")))),
         ("strict-one-node", job(&on_node, &settings(ImageVolume, None))),
         ("strict-hosts", job(&with_hosts, &settings(ImageVolume, None))),
+        ("strict-hosts-not-on-old-kernels", job(&with_hosts_elsewhere, &settings(ImageVolume, None))),
         ("strict-bundle", job(&with_bundle(false), &settings(InitContainer, None))),
         ("strict-bundle-image-volume", job(&with_bundle(true), &settings(ImageVolume, None))),
         ("strict-scheduled", job(&spec(Strict, false), &scheduled_settings())),
