@@ -16,6 +16,7 @@ mod calls;
 mod connect;
 mod dns;
 mod flow;
+mod holds;
 mod loopback;
 mod names;
 mod options;
@@ -36,6 +37,7 @@ use skillet_protocol::{Channel, CloseKind, MAX_CHANNELS, NetworkRequest, Network
 
 use crate::connection::Connection;
 use crate::sys::listener;
+use holds::Holds;
 use names::Names;
 use refusals::Refusals;
 use socket::{Socket, State};
@@ -79,6 +81,7 @@ pub(crate) struct Network {
     ready: VecDeque<u64>,
     /// Copies of new sockets' other ends, the oldest first.
     copies: VecDeque<(Instant, u64)>,
+    holds: Holds,
     joined: loopback::Joined,
     has_calls: bool,
     has_operator: bool,
@@ -108,6 +111,7 @@ impl Network {
             last_port: LAST_PORT,
             ready: VecDeque::new(),
             copies: VecDeque::new(),
+            holds: Holds::default(),
             joined: loopback::Joined::default(),
             has_calls: false,
             has_operator: true,
@@ -125,9 +129,12 @@ impl Network {
         self.max_channels = usize::try_from(connections).unwrap_or(MAX_CHANNELS).min(MAX_CHANNELS);
     }
 
-    /// The descriptor to poll: readable if a turn is due.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.events.as_fd()
+    /// The descriptors to poll: readable if a turn is due.
+    ///
+    /// The listener is among them although it is among the events too: only those who wait for it itself are woken on the
+    /// processor of the caller.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.events.as_fd(), self.listener.as_fd()]
     }
 
     /// True if the last turn has left work.
@@ -137,7 +144,7 @@ impl Network {
 
     /// The time of the next turn without an event.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.copies.front().map(|(until, _)| *until)
+        self.copies.front().map(|(until, _)| *until).into_iter().chain(self.holds.deadline()).min()
     }
 
     /// Takes the frames that the last turns made.
@@ -147,19 +154,24 @@ impl Network {
     }
 
     /// Takes a turn, unless frames wait for a slow reader, and sends what it made.
-    pub(crate) fn serve<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>) {
+    pub(crate) fn serve<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>, has_events: bool) {
         if !connection.is_network_full() {
-            self.work();
+            self.work(has_events);
         }
         connection.send_network(self.take_requests());
     }
 
     /// Answers calls and moves bytes: one turn of bounded work.
-    pub(crate) fn work(&mut self) {
-        self.note_events();
+    pub(crate) fn work(&mut self, has_events: bool) {
+        if has_events {
+            self.note_events();
+        }
         let due = Instant::now();
         while self.copies.front().is_some_and(|(until, _)| *until <= due) {
             self.drop_oldest_copy();
+        }
+        while let Some(inode) = self.holds.due(due) {
+            self.end_hold(inode);
         }
         for _ in 0..MAX_CALLS {
             if !self.take_call() {

@@ -17,6 +17,8 @@ use crate::signals::Signals;
 use crate::supervise::wait;
 
 const READ_BYTES: usize = 64 * 1024;
+/// Descriptors of one wait.
+const MOST_WAITS: usize = 8;
 /// The most that a pipe holds after its last writer is gone.
 const PIPE_BYTES: usize = 1024 * 1024;
 
@@ -25,6 +27,30 @@ pub(crate) struct RunningProgram {
     pub(crate) pid: Pid,
     input: Option<Input>,
     pub(crate) outputs: [Output; 2],
+}
+
+/// The parts that a wait has found ready. The others need not be asked, which saves most of a turn's system calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready(u8);
+
+impl Ready {
+    /// Before the first wait everything may be.
+    pub(crate) const ALL: Self = Self(u8::MAX);
+
+    pub(crate) fn has(self, part: Part) -> bool {
+        self.0 & part as u8 != 0
+    }
+}
+
+/// What a polled descriptor belongs to, as a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Signals = 1,
+    Orders = 2,
+    Outputs = 4,
+    Network = 8,
+    /// Every turn tries to write.
+    Writes = 16,
 }
 
 /// Standard input of the program, and what it has not taken yet.
@@ -55,40 +81,48 @@ impl RunningProgram {
         }
     }
 
-    /// Waits for an event, at most until `deadline`.
+    /// Waits for an event, at most until `deadline`, and tells what is ready.
     pub(crate) fn wait<I: AsFd, O: AsFd>(
         &self,
         signals: &Signals,
         network: Option<&Network>,
         connection: &Connection<I, O>,
         mut deadline: Option<Instant>,
-    ) {
-        let mut waits = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
-        let mut add = |descriptor, flags| waits.push(PollFd::from_borrowed_fd(descriptor, flags));
+    ) -> Ready {
+        let (mut waits, mut parts) = (Vec::with_capacity(MOST_WAITS), Vec::with_capacity(MOST_WAITS));
+        let mut add = |part, descriptor, flags| {
+            waits.push(PollFd::from_borrowed_fd(descriptor, flags));
+            parts.push(part);
+        };
+        add(Part::Signals, signals.descriptor(), PollFlags::IN);
         if let Some(input) = connection.input() {
-            add(input, PollFlags::IN);
+            add(Part::Orders, input, PollFlags::IN);
         }
         if let Some(output) = connection.output() {
-            add(output, PollFlags::OUT);
+            add(Part::Writes, output, PollFlags::OUT);
         }
         if let Some(Input { pipe, .. }) = self.input.as_ref().filter(|input| !input.bytes.is_empty()) {
-            add(pipe.as_fd(), PollFlags::OUT);
+            add(Part::Writes, pipe.as_fd(), PollFlags::OUT);
         }
         // If the connection is full, the program waits for its reader like on any pipe; the clock does not.
         if !connection.is_full() {
             for output in &self.outputs {
                 if let Some(pipe) = &output.pipe {
-                    add(pipe.as_fd(), PollFlags::IN);
+                    add(Part::Outputs, pipe.as_fd(), PollFlags::IN);
                 }
             }
         }
         // While frames of connections wait for their reader, only he can make a turn possible.
         if let Some(network) = network.filter(|_found| !connection.is_network_full()) {
-            add(network.descriptor(), PollFlags::IN);
+            for descriptor in network.descriptors() {
+                add(Part::Network, descriptor, PollFlags::IN);
+            }
             let turn = if network.has_more() { Some(Instant::now()) } else { network.deadline() };
             deadline = deadline.into_iter().chain(turn).min();
         }
         wait(&mut waits, deadline);
+        let ready = waits.iter().zip(parts).filter(|(wait, _)| !wait.revents().is_empty());
+        Ready(ready.fold(0, |ready, (_, part)| ready | part as u8))
     }
 
     /// Writes as much input as the program takes.

@@ -94,14 +94,16 @@ fn read_all(
     loop {
         let mut waits = vec![PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
         if let Some(network) = &network {
-            waits.push(PollFd::from_borrowed_fd(network.descriptor(), PollFlags::IN));
+            waits.extend(
+                network.descriptors().map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)),
+            );
         }
         let has_more = network.as_ref().is_some_and(|network| network.has_more());
         wait(&mut waits, Some(if has_more { Instant::now() } else { until }));
         let is_readable = !waits[0].revents().is_empty();
         drop(waits);
         if let Some(network) = &mut network {
-            network.work();
+            network.work(true);
             drop(network.take_requests());
         }
         if Instant::now() >= until {

@@ -25,9 +25,9 @@ use crate::connection::{Connection, Event};
 use crate::handshake::Reaction;
 use crate::network::Network;
 use crate::processes::Processes;
-use crate::program::RunningProgram;
+use crate::program::{Part, Ready, RunningProgram};
 use crate::scratch;
-use crate::signals::Signals;
+use crate::signals::{Received, Signals};
 use crate::termination::{Action, Cause, KILL_LIMIT, Termination, outcome};
 
 /// The parts of the runner that a program needs.
@@ -135,17 +135,21 @@ impl Sandbox<'_> {
         mut network: Option<&mut Network>,
         connection: &mut Connection<I, O>,
     ) -> Option<ExitStatus> {
-        let mut has_more = false;
+        let (mut has_more, mut ready) = (false, Ready::ALL);
         loop {
-            while let Some(event) = connection.next_event() {
-                self.obey(event, program, termination, network.as_deref_mut(), connection);
+            if ready.has(Part::Orders) {
+                while let Some(event) = connection.next_event() {
+                    self.obey(event, program, termination, network.as_deref_mut(), connection);
+                }
             }
             program.feed();
-            program.read(connection);
-            if let Some(network) = &mut network {
-                network.serve(connection);
+            if ready.has(Part::Outputs) {
+                program.read(connection);
             }
-            let signals = self.signals.take();
+            if let Some(network) = &mut network {
+                network.serve(connection, ready.has(Part::Network));
+            }
+            let signals = if ready.has(Part::Signals) { self.signals.take() } else { Received::default() };
             if signals.terminate {
                 self.stop(Cause::Cancel, termination, program.pid);
             }
@@ -162,7 +166,7 @@ impl Sandbox<'_> {
             }
             self.act(action, program.pid);
             let deadline = if has_more { Some(Instant::now()) } else { termination.deadline() };
-            program.wait(self.signals, network.as_deref(), connection, deadline);
+            ready = program.wait(self.signals, network.as_deref(), connection, deadline);
             connection.flush();
         }
     }

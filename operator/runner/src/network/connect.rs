@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
+use std::time::Instant;
 
 use skillet_protocol::{ChannelOpened, CloseKind, NetworkRequest, OpenChannel, Verdict};
 
@@ -74,12 +75,16 @@ impl Network {
         let socket = self.sockets.get_mut(&file.inode).ok_or(libc::EBADF)?;
         // Without the copy the socket cannot look busy, so the caller waits even if it did not want to.
         let waits = !file.is_nonblocking || socket.program_end.is_none();
-        let filled = if waits { 0 } else { socket.fill() };
-        socket.program_end = None;
+        let is_held = !waits && self.holds.begin(file.inode, Instant::now());
+        let filled = if waits || is_held { 0 } else { socket.fill() };
+        if !is_held {
+            socket.program_end = None;
+        }
+        let waits = waits || is_held;
         let port = socket.local.map(|local| local.port()).filter(|port| *port != 0).unwrap_or(port);
         socket.local = Some(SocketAddr::new(OWN.into(), port));
         let caller = waits.then_some(call.id);
-        socket.state = State::Connecting(Connecting { channel, peer, caller, filled });
+        socket.state = State::Connecting(Connecting { channel, peer, caller, is_held, filled });
         self.channels.insert(channel, file.inode);
         self.requests.push(NetworkRequest::Open(OpenChannel { channel, host, port: peer.port() }));
         if waits { Ok(Answer::Nothing) } else { Err(libc::EINPROGRESS) }
@@ -123,12 +128,30 @@ impl Network {
         Ok(Answer::Value(0))
     }
 
+    /// Tells a caller that does not want to wait that its connection is not made yet.
+    pub(super) fn end_hold(&mut self, inode: u64) {
+        let Some(socket) = self.sockets.get_mut(&inode) else { return };
+        let State::Connecting(Connecting { caller: Some(call), is_held: true, .. }) = socket.state else {
+            return;
+        };
+        self.holds.spare_next();
+        let filled = socket.fill();
+        if let State::Connecting(connecting) = &mut socket.state {
+            (connecting.caller, connecting.is_held, connecting.filled) = (None, false, filled);
+        }
+        // An error means that the caller was killed; then its socket is closed as well.
+        let _ = listener::fail(self.listener.as_fd(), call, libc::EINPROGRESS);
+    }
+
     /// The broker's answer to an `Open`.
     pub(super) fn opened(&mut self, opened: &ChannelOpened) {
         let Some(inode) = self.channels.get(&opened.channel).copied() else { return };
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         let State::Connecting(connecting) = &socket.state else { return };
-        let Connecting { channel, peer, caller, filled } = *connecting;
+        let Connecting { channel, peer, caller, filled, is_held } = *connecting;
+        if is_held {
+            self.holds.end(inode);
+        }
         let error = error_of(opened.verdict);
         if error == 0 {
             let flow = Some(Flow::new());
@@ -141,6 +164,7 @@ impl Network {
                 socket.error = error;
             }
         }
+        socket.program_end = None;
         socket.drain(filled);
         let listener = self.listener.as_fd();
         if let Some(id) = caller {
