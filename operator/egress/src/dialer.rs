@@ -112,7 +112,9 @@ impl Dialer {
         })?;
         let full = |message: &str| refusal(Verdict::EgressLimitReached, message);
         let run = scope.enter().await.ok_or_else(|| full("the run has no more connections"))?;
-        let tenant = self.limits.enter(&scope.tenant, Instant::now().into_std()).map_err(full)?;
+        // The rest of the time is for the host.
+        let turn_by = deadline - self.connect_limit / 2;
+        let tenant = self.limits.enter(&scope.tenant, turn_by).await.map_err(full)?;
         let places = Places { _run: run, _tenant: tenant };
         let addresses = match timeout_at(deadline, self.resolver.resolve(&host)).await {
             Ok(Ok(addresses)) => addresses,

@@ -6,13 +6,13 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use skillet_protocol::MAX_CHANNELS;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    sync::{Mutex as Queue, OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::policy::{InvalidPolicy, Policy, RunPolicy};
@@ -23,12 +23,14 @@ const KNOWN_TENANTS: usize = 256;
 /// Time that a connection waits for a place of its run.
 const PLACE_WAIT: Duration = Duration::from_millis(250);
 
+const TOO_FAST: &str = "the namespace opens connections too fast";
+
 /// Limits that hold for all runs together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
     /// Most connections of one tenant at one time.
     pub tenant_connections: usize,
-    /// New connections of one tenant in a second; as many may come at once.
+    /// New connections of one tenant in a second; as many may come at once. Further ones wait for their turn.
     pub tenant_rate: u32,
     /// Most connections at one time.
     pub connections: usize,
@@ -55,9 +57,14 @@ struct Tenants {
 
 #[derive(Debug)]
 struct Tenant {
+    /// Connections, and those that wait.
     open: usize,
+    /// Connections that wait for a token.
+    waiting: usize,
     tokens: f64,
     filled: Instant,
+    /// Locked by the first that waits, and in order of arrival by those behind it.
+    queue: Arc<Queue<()>>,
 }
 
 /// Place of a connection among those of its tenant.
@@ -65,6 +72,9 @@ struct Tenant {
 pub(crate) struct TenantPlace {
     tenant: String,
     tenants: Arc<Mutex<Tenants>>,
+    rate: f64,
+    /// The queue in which it waits for a token. `None`: it has one.
+    queue: Option<Arc<Queue<()>>>,
 }
 
 impl Limits {
@@ -72,8 +82,16 @@ impl Limits {
         Self { settings, tenants: Arc::default() }
     }
 
-    /// Takes a place, or names the limit that is reached.
-    pub(crate) fn enter(&self, tenant: &str, now: Instant) -> Result<TenantPlace, &'static str> {
+    /// Takes a place, and waits for a token after those that came before. Names the limit if it is reached, and at once if the
+    /// token would come after the deadline.
+    pub(crate) async fn enter(&self, tenant: &str, deadline: Instant) -> Result<TenantPlace, &'static str> {
+        let mut place = self.reserve(tenant, deadline, Instant::now())?;
+        timeout_at(deadline, place.wait()).await.map_err(|_| TOO_FAST)?;
+        Ok(place)
+    }
+
+    /// Takes a place, which has a token or a wait for one. Those that wait count as connections, so their number is bounded.
+    fn reserve(&self, tenant: &str, deadline: Instant, now: Instant) -> Result<TenantPlace, &'static str> {
         let LimitSettings { tenant_connections, tenant_rate, connections } = self.settings;
         let mut tenants = lock(&self.tenants);
         if tenants.open >= connections {
@@ -84,18 +102,48 @@ impl Limits {
             // A tenant without a connection and with all its tokens is the same as none.
             tenants.by_name.retain(|_, known| known.open > 0 || known.refill(rate, now) < rate);
         }
-        let fresh = || Tenant { open: 0, tokens: rate, filled: now };
+        let fresh = || Tenant { open: 0, waiting: 0, tokens: rate, filled: now, queue: Arc::default() };
         let known = tenants.by_name.entry(tenant.to_owned()).or_insert_with(fresh);
         if known.open >= tenant_connections {
             return Err("the namespace has no more connections");
         }
-        if known.refill(rate, now) < 1.0 {
-            return Err("the namespace opens connections too fast");
+        let mut queue = None;
+        match known.wait_for_token(rate, now) {
+            Some(Duration::ZERO) if known.waiting == 0 => known.tokens -= 1.0,
+            Some(wait) if now + wait <= deadline => {
+                known.waiting += 1;
+                queue = Some(Arc::clone(&known.queue));
+            }
+            Some(_) | None => return Err(TOO_FAST),
         }
-        known.tokens -= 1.0;
         known.open += 1;
         tenants.open += 1;
-        Ok(TenantPlace { tenant: tenant.to_owned(), tenants: Arc::clone(&self.tenants) })
+        Ok(TenantPlace { tenant: tenant.to_owned(), tenants: Arc::clone(&self.tenants), rate, queue })
+    }
+}
+
+impl TenantPlace {
+    /// Waits for a token. It may be dropped at any time: the next one in the queue then gets the token.
+    async fn wait(&mut self) {
+        let Some(queue) = self.queue.clone() else { return };
+        let _first = queue.lock().await;
+        while let Some(wait) = self.take_token(Instant::now()) {
+            sleep(wait).await;
+        }
+    }
+
+    /// Takes a token for the first of the queue, or returns the time until there is one.
+    fn take_token(&mut self, now: Instant) -> Option<Duration> {
+        let mut tenants = lock(&self.tenants);
+        let known = tenants.by_name.get_mut(&self.tenant)?;
+        let missing = 1.0 - known.refill(self.rate, now);
+        if missing > 0.0 {
+            return Some(seconds(missing / self.rate).unwrap_or(Duration::MAX));
+        }
+        known.tokens -= 1.0;
+        known.waiting -= 1;
+        self.queue = None;
+        None
     }
 }
 
@@ -106,6 +154,18 @@ impl Tenant {
         self.filled = now;
         self.tokens
     }
+
+    /// Returns the time until one that comes now has a token, after all that wait. `None`: there will be none.
+    fn wait_for_token(&mut self, rate: f64, now: Instant) -> Option<Duration> {
+        let waiting = u32::try_from(self.waiting).ok()?;
+        let missing = f64::from(waiting) + 1.0 - self.refill(rate, now);
+        if missing > 0.0 { seconds(missing / rate) } else { Some(Duration::ZERO) }
+    }
+}
+
+/// Returns the time. `None` if it is too long for one.
+fn seconds(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 impl Drop for TenantPlace {
@@ -114,6 +174,7 @@ impl Drop for TenantPlace {
         tenants.open -= 1;
         if let Some(tenant) = tenants.by_name.get_mut(&self.tenant) {
             tenant.open -= 1;
+            tenant.waiting -= usize::from(self.queue.is_some());
         }
     }
 }
@@ -180,48 +241,4 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn limits(tenant_connections: usize, tenant_rate: u32, connections: usize) -> Limits {
-        Limits::new(LimitSettings { tenant_connections, tenant_rate, connections })
-    }
-
-    #[test]
-    fn a_tenant_has_its_connections_and_the_process_has_them_all() {
-        let (limits, now) = (limits(2, 100, 3), Instant::now());
-        let first = limits.enter("a", now).unwrap();
-        let _second = limits.enter("a", now).unwrap();
-        assert_eq!(limits.enter("a", now).unwrap_err(), "the namespace has no more connections");
-        let _other = limits.enter("b", now).unwrap();
-        assert_eq!(limits.enter("c", now).unwrap_err(), "the broker has no more connections");
-        drop(first);
-        assert!(limits.enter("a", now).is_ok());
-    }
-
-    #[test]
-    fn a_tenant_opens_connections_at_its_rate() {
-        let (limits, now) = (limits(100, 10, 100), Instant::now());
-        let mut open: Vec<TenantPlace> = (0..10).map(|_| limits.enter("a", now).unwrap()).collect();
-        assert_eq!(limits.enter("a", now).unwrap_err(), "the namespace opens connections too fast");
-        assert!(limits.enter("b", now).is_ok());
-        let later = now + Duration::from_millis(250);
-        open.extend([limits.enter("a", later).unwrap(), limits.enter("a", later).unwrap()]);
-        assert!(limits.enter("a", later).is_err());
-        // Time does not save up more than a second's connections.
-        let much_later = now + Duration::from_secs(3600);
-        assert_eq!((0..20).filter(|_found| limits.enter("a", much_later).is_ok()).count(), 10);
-    }
-
-    #[test]
-    fn tenants_without_connections_are_forgotten() {
-        let (limits, now) = (limits(10, 10, 100_000), Instant::now());
-        let _kept = limits.enter("kept", now).unwrap();
-        for number in 0..10_000u32 {
-            drop(limits.enter(&number.to_string(), now + Duration::from_millis(number.into())).unwrap());
-        }
-        let tenants = lock(&limits.tenants);
-        assert!(tenants.by_name.len() <= KNOWN_TENANTS + 1, "{}", tenants.by_name.len());
-        assert!(tenants.by_name.contains_key("kept"));
-    }
-}
+mod tests;

@@ -74,3 +74,23 @@ fn failures_of_name_servers_have_their_own_verdicts() {
         assert_eq!((refusal.verdict, refusal.message), (verdict, error.to_string()));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn connections_above_the_rate_of_a_tenant_wait_and_leave_half_of_the_time_to_the_host() {
+    let Names { answers, loopback, mut dialer } = names();
+    dialer.limits = Limits::new(LimitSettings { tenant_rate: 1, ..LimitSettings::default() });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    answers.set("a.example", &[&["93.184.216.3"]]);
+    loopback.put("93.184.216.3", 443, listener.local_addr().unwrap());
+    let (scope, began) = (scope(), Instant::now());
+    let dials = (0..8).map(|_| dialer.dial(&scope, "a.example", 443));
+    let (dialed, refused): (Vec<_>, Vec<_>) =
+        futures::future::join_all(dials).await.into_iter().partition(Result::is_ok);
+    assert_eq!((dialed.len(), refused.len()), (6, 2), "one at once, and one in each of five seconds");
+    for refusal in refused {
+        let refusal = refusal.unwrap_err();
+        assert_eq!(refusal.verdict, Verdict::EgressLimitReached);
+        assert_eq!(refusal.message, "the namespace opens connections too fast");
+    }
+    assert!((5000..5100).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+}
