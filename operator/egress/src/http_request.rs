@@ -3,6 +3,8 @@
 mod body;
 mod headers;
 mod memory;
+#[cfg(test)]
+mod native_skills;
 mod record;
 mod redirect;
 #[cfg(test)]
