@@ -1,7 +1,9 @@
 //! Channels of runs through client, link and dialer.
 
+mod attacks;
 mod end;
 mod limits;
+mod permitted;
 mod windows;
 
 use std::net::SocketAddr;
