@@ -26,8 +26,8 @@ use crate::{
     resolver::{Resolve, ResolveError},
 };
 
-/// Time for look-up and connection together.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Time for look-up and connection together. A broker that works answers each connection of a link within it, and a little.
+pub const DIAL_LIMIT: Duration = Duration::from_secs(10);
 /// Most of it that one address gets when others are left.
 const ADDRESS_LIMIT: Duration = Duration::from_secs(3);
 
@@ -87,7 +87,7 @@ impl Dialer {
         limits: LimitSettings,
         metrics: Metrics,
     ) -> Self {
-        Self { resolver, connect, limits: Limits::new(limits), connect_limit: CONNECT_LIMIT, metrics }
+        Self { resolver, connect, limits: Limits::new(limits), connect_limit: DIAL_LIMIT, metrics }
     }
 
     /// Opens a connection to a host, or says why not.

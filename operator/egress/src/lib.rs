@@ -24,7 +24,7 @@ pub use client::{
     BrokerClient, BrokerError, BrokerSettings, ClientIdentity, Connector, PeerStream, RunLink, RunReceiver,
     RunSender,
 };
-pub use dialer::{Connect, SystemConnect};
+pub use dialer::{Connect, DIAL_LIMIT, SystemConnect};
 pub use limits::LimitSettings;
 pub use metrics::Metrics;
 pub use mounted::TlsError;

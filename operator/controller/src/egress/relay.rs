@@ -1,16 +1,21 @@
 //! Passes the frames of a run's connections between its runner and the broker, beside the run's own messages.
 //!
 //! A link to the broker is opened by the first connection of the program. If it ends, the channels on it are reset, and the
-//! next connection of the program opens another. The windows of the protocol, and [`Room`], bound what waits here.
+//! next connection of the program opens another. The windows of the protocol, and [`Room`], bound what waits here. A broker
+//! that answers nothing ends its link too: see [`Waits`].
+
+mod waits;
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use skillet_api::network::Connections;
-use skillet_egress::RunLink;
+use skillet_egress::{BrokerError, RunLink, RunSender};
 use skillet_kube::lock;
 use skillet_protocol::{
     Channel, ChannelOpened, CloseKind, EXTENDED_CHANNELS, EXTRA_WINDOW_BYTES, INITIAL_WINDOW_BYTES,
@@ -19,6 +24,7 @@ use skillet_protocol::{
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tracing::{Instrument as _, warn};
 
+use self::waits::{Wait, Waits};
 use super::{RunAccess, metrics::EgressMetrics, record::ConnectionRecord};
 use crate::sandbox::{RunnerSender, StreamEnd};
 
@@ -156,6 +162,18 @@ async fn refuse_all(mut refused: mpsc::Receiver<Channel>, runner: Runner) {
     std::future::pending::<()>().await;
 }
 
+/// Sends a frame, and notes the wait if the broker does not take it at once.
+async fn send(sender: &RunSender, request: NetworkRequest, waits: &Waits) -> Result<(), BrokerError> {
+    let mut sent = pin!(sender.send(request));
+    if let Some(sent) = sent.as_mut().now_or_never() {
+        return sent;
+    }
+    waits.begin(Wait::Room);
+    let sent = sent.await;
+    waits.end(Wait::Room);
+    sent
+}
+
 /// The task of a relay.
 struct Passage {
     access: RunAccess,
@@ -190,15 +208,17 @@ impl Passage {
         }
     }
 
-    /// Passes frames until the broker ends the link, and resets what was open on it.
+    /// Passes frames until the broker ends the link or answers nothing in time, and resets what was open on it.
     async fn pass(&mut self, link: RunLink, first: NetworkRequest) -> Result<(), StreamEnd> {
         let (sender, mut receiver) = link.split();
+        let waits = Waits::default();
         let Self { inbox, room, runner, .. } = self;
         let up = async {
             let mut request = first;
             loop {
                 let cost = cost(&request);
-                let sent = sender.send(request).await;
+                waits.on_request(&request);
+                let sent = send(&sender, request, &waits).await;
                 room.give_back(cost);
                 if sent.is_err() {
                     return false;
@@ -209,7 +229,10 @@ impl Passage {
         };
         let down = async {
             while let Some(response) = receiver.next().await {
+                waits.on_response(&response);
+                waits.hold();
                 runner.send(response).await?;
+                waits.release();
             }
             Ok::<(), StreamEnd>(())
         };
@@ -219,8 +242,13 @@ impl Passage {
                 sent?;
                 false
             }
+            () = waits.overdue() => {
+                warn!("The broker of egress does not answer; the link of the run ends");
+                false
+            }
         };
         // The link writes what it has when both of its ends are gone.
+        drop((sender, receiver));
         if is_over { Ok(()) } else { self.end_open_channels(Verdict::BrokerUnavailable).await }
     }
 

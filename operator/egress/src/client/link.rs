@@ -1,13 +1,11 @@
 //! The link of one run: frames to the broker and from it.
 
-use std::time::Duration;
+use std::{fmt::Debug, time::Duration};
 
 use bytes::BytesMut;
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use skillet_protocol::{Decoder, Direction, NetworkRequest, NetworkResponse};
 use tokio::{
-    io::{AsyncReadExt as _, ReadHalf},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadHalf},
     sync::{mpsc, watch},
     time::sleep,
 };
@@ -18,6 +16,9 @@ use crate::frames::{QUEUED_FRAMES, READ_BYTES, write_frames};
 
 /// Time for the frames that are queued when a half of a link is dropped.
 const END_LIMIT: Duration = Duration::from_secs(2);
+
+trait Stream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
 
 /// A link of a run. It ends when either half is dropped; frames that were sent before are still written.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub struct RunSender {
 /// The receiving half.
 #[derive(Debug)]
 pub struct RunReceiver {
-    stream: ReadHalf<TokioIo<Upgraded>>,
+    stream: ReadHalf<Box<dyn Stream>>,
     decoder: Decoder,
     buffer: BytesMut,
     // Dropping it ends the task that writes.
@@ -45,7 +46,12 @@ pub struct RunReceiver {
 }
 
 impl RunLink {
-    pub(super) fn new(address: String, stream: TokioIo<Upgraded>) -> Self {
+    /// Makes a link of a stream on which the policy of the run was sent. Errors name the broker's address.
+    pub fn new(
+        address: String,
+        stream: impl AsyncRead + AsyncWrite + Debug + Send + Unpin + 'static,
+    ) -> Self {
+        let stream: Box<dyn Stream> = Box::new(stream);
         let (reader, writer) = tokio::io::split(stream);
         let (frames, mut queued) = mpsc::channel(QUEUED_FRAMES);
         let (sender_open, sending) = watch::channel(());

@@ -1,5 +1,7 @@
 //! The relay before a runner that is a pipe, without a broker: refusals, bounds and the record.
 
+mod stalled;
+
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
@@ -19,22 +21,38 @@ struct Without {
     _writer: AbortOnDrop,
 }
 
+/// A run that no policy lets reach a host.
+fn access() -> RunAccess {
+    RunAccess {
+        egress: Egress::default(),
+        catalog: Arc::new(Catalog::default()),
+        execution_uid: "u".into(),
+        namespace: "team".into(),
+        tenant: "team".into(),
+        network: ValidNetwork { hosts: Vec::new() },
+    }
+}
+
+/// The next frame that a runner gets.
+async fn next_of(down: &mut WebSocketStream<DuplexStream>, decoder: &mut Decoder) -> NetworkResponse {
+    loop {
+        if let Some(frame) = decoder.pop().unwrap() {
+            return NetworkResponse::decode(frame).unwrap();
+        }
+        let message = down.next().await.unwrap().unwrap().into_data();
+        // The first byte names standard input. A ping has none.
+        decoder.push(message.get(1..).unwrap_or_default());
+    }
+}
+
 impl Without {
     async fn start(connections: u32) -> Self {
         let (up, down) = duplex(1 << 20);
         let up = WebSocketStream::from_raw_socket(up, Role::Client, None).await;
         let down = WebSocketStream::from_raw_socket(down, Role::Server, None).await;
         let (sender, writer) = RunnerSender::start(up);
-        let access = RunAccess {
-            egress: Egress::default(),
-            catalog: Arc::new(Catalog::default()),
-            execution_uid: "u".into(),
-            namespace: "team".into(),
-            tenant: "team".into(),
-            network: ValidNetwork { hosts: Vec::new() },
-        };
         let decoder = Decoder::new(Direction::ToRunner);
-        Self { relay: Relay::start(access, connections, sender), down, decoder, _writer: writer }
+        Self { relay: Relay::start(access(), connections, sender), down, decoder, _writer: writer }
     }
 
     fn open(&self, channel: Channel) -> Result<(), StreamEnd> {
@@ -42,14 +60,7 @@ impl Without {
     }
 
     async fn next(&mut self) -> NetworkResponse {
-        loop {
-            if let Some(frame) = self.decoder.pop().unwrap() {
-                return NetworkResponse::decode(frame).unwrap();
-            }
-            let message = self.down.next().await.unwrap().unwrap().into_data();
-            // The first byte names standard input.
-            self.decoder.push(&message[1..]);
-        }
+        next_of(&mut self.down, &mut self.decoder).await
     }
 
     /// The channels that get a verdict, until so many did.
