@@ -4,6 +4,7 @@
 //! Skillet in it, like the other.
 
 mod black_hole;
+mod broker;
 mod burst;
 mod canary;
 mod frozen;

@@ -35,12 +35,17 @@ pub fn kill(pid: u32) -> Result<()> {
 
 /// The process of the operator in a pod.
 pub fn of_operator(pod: &str) -> Result<u32> {
+    of_pod("operator", pod)
+}
+
+/// The process of `skillet` with this subcommand in a pod.
+pub fn of_pod(subcommand: &str, pod: &str) -> Result<u32> {
     let host = format!("HOSTNAME={pod}");
     let is_in_pod = |pid: u32| {
         let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         variables.split(|byte| *byte == 0).any(|variable| variable == host.as_bytes())
     };
-    let found = find("skillet", Some("operator")).into_iter().find(|pid| is_in_pod(*pid));
+    let found = find("skillet", Some(subcommand)).into_iter().find(|pid| is_in_pod(*pid));
     found.with_context(|| format!("pod {pod} has no process on this machine"))
 }
 

@@ -1,6 +1,7 @@
 //! A host outside of the cluster, which pods know by a name: an HTTP server of this process, a Service, and its address.
 //!
-//! It answers each request with what it got, as JSON: method, path, headers and body. The path `/form` is a page.
+//! It answers each request with what it got, as JSON: method, path, headers and body. The path `/form` is a page, and
+//! `/zeros/N` has N bytes.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -114,10 +115,19 @@ async fn serve(listener: TcpListener, requests: Arc<Mutex<Vec<Value>>>) {
 async fn answer(mut stream: TcpStream, requests: &Mutex<Vec<Value>>) -> Result<()> {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer).await? {
+        let zeros =
+            request["path"].as_str().and_then(|path| path.strip_prefix("/zeros/")?.parse::<u64>().ok());
         let is_form = request["path"] == "/form";
         let (kind, body) =
             if is_form { ("text/html", FORM.to_owned()) } else { ("application/json", request.to_string()) };
         requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        if let Some(length) = zeros {
+            stream
+                .write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").as_bytes())
+                .await?;
+            tokio::io::copy(&mut tokio::io::repeat(0).take(length), &mut stream).await?;
+            continue;
+        }
         let length = body.len();
         let response =
             format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}");
