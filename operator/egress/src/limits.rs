@@ -212,8 +212,8 @@ impl RunScope {
             tenant: policy.tenant.clone(),
             connections: Arc::new(Semaphore::new(connections.min(MAX_CHANNELS))),
             transfer_bytes: policy.transfer_bytes,
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
+            sent: AtomicU64::new(policy.sent_bytes),
+            received: AtomicU64::new(policy.received_bytes),
         }))
     }
 

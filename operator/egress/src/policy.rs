@@ -36,6 +36,12 @@ pub struct RunPolicy {
     pub connections: u32,
     /// Most bytes in each direction.
     pub transfer_bytes: u64,
+    /// Bytes of it that the run has sent on earlier links, or by earlier requests.
+    #[serde(default)]
+    pub sent_bytes: u64,
+    /// Bytes of it that the run has received there.
+    #[serde(default)]
+    pub received_bytes: u64,
 }
 
 /// A host whose addresses may be in these ranges although they are not public.

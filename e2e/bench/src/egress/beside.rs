@@ -182,6 +182,8 @@ fn policy(host: &Host) -> RunPolicy {
         denied_ranges: Vec::new(),
         connections: 256,
         transfer_bytes: 1 << 40,
+        sent_bytes: 0,
+        received_bytes: 0,
     }
 }
 

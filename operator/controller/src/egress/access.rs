@@ -37,9 +37,10 @@ impl RunAccess {
         Ok((broker, egress::policy(run, &self.network.hosts, &policy, &ranges)))
     }
 
-    /// Opens a link for the connections of the run's program.
-    pub(super) async fn open(&self) -> Result<RunLink, Verdict> {
+    /// Opens a link for the connections of the run's program, which has sent and received so many bytes on earlier ones.
+    pub(super) async fn open(&self, (sent_bytes, received_bytes): (u64, u64)) -> Result<RunLink, Verdict> {
         let (broker, policy) = self.way().await?;
+        let policy = RunPolicy { sent_bytes, received_bytes, ..policy };
         broker.open_run(&policy).await.map_err(|error| {
             warn!(%error, "The broker of egress cannot be reached");
             Verdict::BrokerUnavailable

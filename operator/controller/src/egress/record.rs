@@ -83,6 +83,11 @@ impl ConnectionRecord {
         }
     }
 
+    /// Returns the bytes that the run has sent and received.
+    pub(crate) fn transferred(&self) -> (u64, u64) {
+        (self.connections.sent_bytes, self.connections.received_bytes)
+    }
+
     /// Returns the channels that are open, or wait for a decision.
     pub(crate) fn open_channels(&self) -> Vec<Channel> {
         self.open.keys().copied().collect()

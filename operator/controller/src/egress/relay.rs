@@ -186,7 +186,8 @@ impl Passage {
     /// Works until the runner's stream ends.
     async fn work(mut self) {
         while let Some(open) = self.next_open().await {
-            let passed = match self.access.open().await {
+            let transferred = lock(&self.runner.record).transferred();
+            let passed = match self.access.open(transferred).await {
                 Ok(link) => self.pass(link, NetworkRequest::Open(open)).await,
                 Err(verdict) => self.end_open_channels(verdict).await,
             };

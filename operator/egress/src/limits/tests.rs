@@ -10,6 +10,15 @@ fn limits(tenant_connections: usize, tenant_rate: u32, connections: usize) -> Li
     Limits::new(LimitSettings { tenant_connections, tenant_rate, connections })
 }
 
+#[test]
+fn a_run_has_the_bytes_that_are_left_in_each_direction() {
+    let policy =
+        RunPolicy { transfer_bytes: 1000, sent_bytes: 900, received_bytes: 10, ..RunPolicy::default() };
+    let scope = RunScope::new(&policy).unwrap();
+    assert!(scope.count(Flow::Sent, 100) && !scope.count(Flow::Sent, 1));
+    assert!(scope.count(Flow::Received, 990) && !scope.count(Flow::Received, 1));
+}
+
 /// Enters without a wait.
 fn enter(limits: &Limits, tenant: &str) -> Result<TenantPlace, &'static str> {
     limits.enter(tenant, Instant::now()).now_or_never().expect("there is no time to wait")

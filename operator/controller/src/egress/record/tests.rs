@@ -38,6 +38,7 @@ fn a_connection_has_its_address_bytes_and_time() {
     record.on_response(&NetworkResponse::Close(1, CloseKind::End), at(13));
     assert!(record.open_channels().is_empty());
     record.on_response(&NetworkResponse::Data(1, vec![0; 7]), at(14));
+    assert_eq!(record.transferred(), (5, 7));
     let Connections { allowed, refused, sent_bytes, received_bytes, list } = record.finish(at(20)).0;
     assert_eq!(
         (allowed, refused, sent_bytes, received_bytes),

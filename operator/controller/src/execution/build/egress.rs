@@ -49,6 +49,8 @@ pub(crate) fn policy(
         denied_ranges: cluster_ranges.iter().chain(&network.denied_ranges).cloned().collect(),
         connections: network.connections,
         transfer_bytes: u64::from(network.transfer_mib) << 20,
+        sent_bytes: 0,
+        received_bytes: 0,
     }
 }
 
