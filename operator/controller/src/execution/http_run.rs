@@ -8,6 +8,7 @@
 mod call;
 mod end;
 mod kept_outputs;
+mod program;
 mod record;
 
 use std::{sync::Arc, time::Duration};
@@ -16,10 +17,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::Value;
-use skillet_api::{
-    Reason, SkillExecution,
-    network::{Connections, Host},
-};
+use skillet_api::{Phase, Reason, SkillExecution, network::Connections};
 use skillet_core::{
     admission::{Admitted, Refusal},
     builtin::BuiltinProgram,
@@ -32,12 +30,12 @@ use tokio::{
 };
 use tracing::warn;
 
-pub(crate) use self::kept_outputs::KeptOutputs;
 use self::{
     call::Call,
     end::{Next, Tried},
     record::{OpenRequest, RequestRecord},
 };
+pub(crate) use self::{kept_outputs::KeptOutputs, program::RequestProgram};
 use super::{
     Assignment, RunEnd,
     adopt::{ResumePoint, SandboxState},
@@ -55,29 +53,6 @@ use crate::context::Context;
 /// Time for the broker to say that the time is over, with the connections that there were.
 const BROKER_SLACK: Duration = Duration::from_millis(500);
 
-/// A program whose run is requests.
-pub(super) enum RequestProgram {
-    Http(Arc<HttpProgram>),
-    Builtin(BuiltinProgram),
-}
-
-impl RequestProgram {
-    /// Returns the request that the program makes of an input, if it is not safe to send it again.
-    fn unsafe_request(&self, input: &str) -> Option<OpenRequest> {
-        let (method, host_and_port) = match self {
-            Self::Http(program) => {
-                let Host { name, ports } = program.host();
-                (program.method(), ports.first().map(|port| (name, *port)))
-            }
-            Self::Builtin(program) => {
-                let request = program.render(&serde_json::from_str(input).ok()?, None).ok()?.request;
-                (request.method, request.host_and_port())
-            }
-        };
-        (!method.is_safe()).then_some(OpenRequest { method, host_and_port, sent_at: None })
-    }
-}
-
 /// Runs an admitted execution until its status is final.
 pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: RequestProgram) -> RunEnd {
     let Assignment { reference, execution, admitted, point, order, .. } = assignment;
@@ -88,7 +63,10 @@ pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: Req
         admitted: &admitted,
         program,
         attempt: point.attempt + u32::from(point.sandbox == SandboxState::Gone),
-        started: Instant::now(),
+        started: {
+            let now = Instant::now();
+            now.checked_sub(ran_before(&execution, Timestamp::now())).unwrap_or(now)
+        },
         record: RequestRecord::default(),
         has_sent: false,
     };
@@ -100,6 +78,13 @@ pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: Req
     let generation = seen_generation(&execution, *order.borrow());
     finish(ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
     RunEnd::Finished
+}
+
+/// Returns the time since an earlier operator started the run.
+fn ran_before(execution: &SkillExecution, now: Timestamp) -> Duration {
+    let running = execution.status.as_ref().filter(|status| status.phase == Phase::Running);
+    let started_at = running.and_then(|status| status.started_at.as_ref());
+    started_at.map_or(Duration::ZERO, |at| now.duration_since(at.0).try_into().unwrap_or_default())
 }
 
 struct HttpRun<'a> {
@@ -124,12 +109,17 @@ struct Way {
 impl HttpRun<'_> {
     /// Runs to an end, its time limit or a cancellation. `None`: another operator has ended the execution.
     async fn run_until(&mut self, point: &ResumePoint, order: watch::Receiver<Order>) -> Option<Conclusion> {
-        let limit = self.admitted.timeout;
+        let (limit, ran_for) = (self.admitted.timeout, self.started.elapsed());
         let timed_out = end::timed_out(&self.program, limit);
         let of_run = (self.reference, self.admitted);
-        let status = RunningStatusWriter::new(self.ctx, of_run, self.attempt, Some(Timestamp::now()));
+        let status = RunningStatusWriter::new(
+            self.ctx,
+            of_run,
+            self.attempt,
+            Timestamp::now().checked_sub(ran_for).ok(),
+        );
         let run = async |status: &RunningStatusWriter| self.run(point, status).await;
-        run_until_end(status, order, limit + BROKER_SLACK, || timed_out, run).await
+        run_until_end(status, order, limit.saturating_sub(ran_for) + BROKER_SLACK, || timed_out, run).await
     }
 
     /// Returns `None` if the execution is gone or has ended meanwhile.
@@ -261,8 +251,9 @@ impl HttpRun<'_> {
         let RenderedRequest { method, url, headers, body } = call.request().clone();
         let timeout = call.timeout(self.admitted.timeout.saturating_sub(self.started.elapsed()));
         let (response_bytes, cuts_body) = call.response_bytes();
+        let (sent_bytes, received_bytes) = self.record.transferred();
         let request = EgressRequest {
-            policy: policy.clone(),
+            policy: RunPolicy { sent_bytes, received_bytes, ..policy.clone() },
             method: method.as_str().to_owned(),
             url,
             headers,
@@ -317,33 +308,18 @@ impl HttpRun<'_> {
 
 #[cfg(test)]
 mod tests {
-    use skillet_api::{SkillPolicySpec, SkillSpec, http::HttpMethod};
-    use skillet_core::skill::{Handler, validate_content};
-
     use super::*;
 
-    fn http(method: &str) -> RequestProgram {
-        let yaml =
-            format!("{{version: 1.0.0, run: {{http: {{url: 'https://a.dev:8443/x', method: {method}}}}}}}");
-        let spec: SkillSpec = serde_saphyr::from_str(&yaml).unwrap();
-        match validate_content(&spec, &SkillPolicySpec::default()).unwrap().handler {
-            Handler::Http(program) => RequestProgram::Http(program),
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
-    fn a_lost_request_names_the_host_of_its_program() {
-        let sent = |host: &str, port| {
-            let host_and_port = Some((host.to_owned(), port));
-            Some(OpenRequest { method: HttpMethod::Post, host_and_port, sent_at: None })
+    fn a_run_that_goes_on_has_the_time_that_is_left() {
+        let after = |status: &str| {
+            let yaml = format!("{{metadata: {{name: e}}, spec: {{skill: s}}, status: {{{status}}}}}");
+            let execution: SkillExecution = serde_saphyr::from_str(&yaml).unwrap();
+            ran_before(&execution, "2026-01-01T00:00:07Z".parse().unwrap())
         };
-        let input = r#"{"url": "https://b.dev/y", "method": "post"}"#;
-        let builtin = RequestProgram::Builtin(BuiltinProgram::HttpRequest);
-        assert_eq!(http("POST").unsafe_request("{}"), sent("a.dev", 8443));
-        assert_eq!(builtin.unsafe_request(input), sent("b.dev", 443));
-        assert_eq!(http("GET").unsafe_request("{}"), None, "it is sent again");
-        assert_eq!(builtin.unsafe_request(r#"{"url": "https://b.dev/y"}"#), None);
-        assert_eq!(builtin.unsafe_request("no input"), None);
+        assert_eq!(after("phase: Running, startedAt: '2026-01-01T00:00:04.000000Z'"), Duration::from_secs(3));
+        assert_eq!(after("phase: Running, startedAt: '2026-01-01T00:00:09.000000Z'"), Duration::ZERO);
+        assert_eq!(after("phase: Running"), Duration::ZERO);
+        assert_eq!(after("phase: Pending, startedAt: '2026-01-01T00:00:04.000000Z'"), Duration::ZERO);
     }
 }

@@ -56,6 +56,11 @@ impl RequestRecord {
         }
     }
 
+    /// Returns the bytes that the run has sent and received.
+    pub(super) fn transferred(&self) -> (u64, u64) {
+        self.connections.as_ref().map_or((0, 0), |all| (all.sent_bytes, all.received_bytes))
+    }
+
     /// Returns the method of the request whose end is not known.
     pub(super) fn open_method(&self) -> Option<HttpMethod> {
         self.open.as_ref().map(|open| open.method)
@@ -156,6 +161,7 @@ mod tests {
         assert_eq!(record.open_method(), None);
         record.send(request(HttpMethod::Get));
         record.answer(&[told(Verdict::Allowed)]);
+        assert_eq!(record.transferred(), (9, 12));
         let (all, verdicts) = record.finish(later()).unwrap();
         assert_eq!((all.allowed, all.refused, all.sent_bytes, all.received_bytes), (2, 1, 9, 12));
         assert_eq!(all.list.iter().map(|listed| listed.host.as_str()).collect::<Vec<_>>(), ["h"; 3]);
