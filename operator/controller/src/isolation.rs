@@ -26,26 +26,26 @@ pub(crate) fn nodes_without_egress(probed: &[NodeStatus]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn check(egress: &[Option<Option<bool>>], expected: &[&str]) {
-        let node = |(index, egress): (usize, &Option<Option<bool>>)| {
-            let isolation = egress.map(|egress| json!({ "namedEgress": egress }));
+    fn check(proofs: &[&Value], expected: &[&str]) {
+        let node = |(index, isolation): (usize, &&Value)| {
             let node = json!({
                 "name": format!("node-{index}"), "probedAt": "2026-01-01T00:00:00Z", "containerRuntime": "",
                 "isolation": isolation,
             });
             serde_json::from_value(node).unwrap()
         };
-        let nodes: Vec<NodeStatus> = egress.iter().enumerate().map(node).collect();
-        assert_eq!(nodes_without_egress(&nodes), expected, "{egress:?}");
+        let nodes: Vec<NodeStatus> = proofs.iter().enumerate().map(node).collect();
+        assert_eq!(nodes_without_egress(&nodes), expected, "{proofs:?}");
     }
 
     #[test]
     fn a_sandbox_with_hosts_avoids_the_nodes_that_cannot_pass_on_connections() {
-        let (able, unable, not_asked, not_probed) = (Some(Some(true)), Some(Some(false)), Some(None), None);
+        let (able, unable) = (&json!({"namedEgress": true}), &json!({"namedEgress": false}));
+        let (not_asked, not_probed) = (&json!({}), &Value::Null);
         check(&[], &[]);
         check(&[able, unable, able, unable], &["node-1", "node-3"]);
         check(&[unable, not_asked], &["node-0"]);
