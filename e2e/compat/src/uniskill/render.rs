@@ -48,7 +48,7 @@ pub(super) fn render(case: &Case) -> Result<Answer, String> {
 }
 
 /// Returns the caller's values, and those of the platform where a skill of the platform may have them.
-fn secrets(case: &Case) -> BTreeMap<String, String> {
+pub(super) fn secrets(case: &Case) -> BTreeMap<String, String> {
     let is_official = case.input["official"] == true;
     let platform = ["system_keys", "platform_keys", "system", "env"].map(|name| &case.input[name]);
     let lists = platform.into_iter().filter(|_found| is_official).chain([&case.input["secrets"]]);

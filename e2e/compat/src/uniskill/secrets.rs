@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use skillet_api::http::Http;
-use skillet_core::http::{HOSTS_ANNOTATION, HttpProgram, SKILLS_ANNOTATION, check_grant};
+use skillet_core::http::{HttpProgram, RenderedRequest, check_grant};
+use skillet_protocol::Masker;
 
-use super::manifest::to_http;
+use super::{manifest::to_http, render::secrets};
 use crate::{case::Case, judge::Answer};
 
 /// Balance of the reference's callers whose case names none.
@@ -16,26 +17,50 @@ const BALANCE: f64 = 100.0;
 /// The reason why cases of stored ciphertext are not replayed.
 const NOT_ENCRYPTED: &str = "Kubernetes encrypts Secrets at rest; a value is used as it is written, also one of three parts between dots";
 
-/// A Secret that its owner gave to another skill and another host stays where it is.
-// Every replay has this type.
-#[allow(clippy::unnecessary_wraps)]
+/// The request of a skill of somebody else, whose Secrets their owner has given to nobody.
 pub(super) fn foreign_secret(case: &Case) -> Result<Answer, String> {
-    let annotations = [(SKILLS_ANNOTATION, "own-skill"), (HOSTS_ANNOTATION, "api.own.example")];
-    let annotations: BTreeMap<String, String> =
-        annotations.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    match check_grant("keys", &annotations, "market-skill", "evil.example") {
-        Ok(()) => Ok(compare(case, true, "the Secret was given")),
-        Err(refusal) => Ok(compare(case, false, &refusal.message)),
+    let program = match program(case)? {
+        Ok(program) => program,
+        Err(why) => return Ok(compare(case, false, &why)),
+    };
+    let host = program.host().name;
+    for secret in program.secrets() {
+        if let Err(refusal) = check_grant(&secret.name, &BTreeMap::new(), case.text("skill"), &host) {
+            return Ok(compare(case, false, &refusal.message));
+        }
     }
+    Ok(send(case, &program))
 }
 
-pub(super) fn missing_secret(case: &Case) -> Result<Answer, String> {
-    let http = json!({"url": "https://up.example/{{SECRETS.K}}", "secrets": [{"name": "K", "secret": "s", "key": "k"}]});
-    let http: Http = serde_json::from_value(http).map_err(|error| error.to_string())?;
-    let program = HttpProgram::read(&http, None).map_err(|problems| format!("{problems:?}"))?;
-    match program.render(&json!({}), &BTreeMap::new()) {
-        Ok(_) => Ok(compare(case, true, "the request was rendered")),
-        Err(error) => Ok(compare(case, false, &error.message)),
+/// The request of a manifest whose Secrets are those that the case has, or which has no URL.
+pub(super) fn missing(case: &Case) -> Result<Answer, String> {
+    Ok(match program(case)? {
+        Ok(program) => send(case, &program),
+        Err(why) => compare(case, false, &why),
+    })
+}
+
+/// Returns the program of the manifest, or the reason why it is refused when the skill is applied.
+fn program(case: &Case) -> Result<Result<HttpProgram, String>, String> {
+    let implementation = &case.input["implementation"];
+    if !implementation.is_object() {
+        return Err("the input has no implementation, so that there is no request to judge".to_owned());
+    }
+    let read = |http: Http| {
+        HttpProgram::read(&http, None).map_err(|problems| {
+            let words: Vec<String> =
+                problems.into_iter().map(|it| format!("{}: {}", it.field, it.message)).collect();
+            words.join("; ")
+        })
+    };
+    Ok(to_http(implementation).and_then(read))
+}
+
+fn send(case: &Case, program: &HttpProgram) -> Answer {
+    let params = case.input.get("params").cloned().unwrap_or_else(|| json!({}));
+    match program.render(&params, &secrets(case)) {
+        Ok(_request) => compare(case, true, "the request was rendered"),
+        Err(error) => compare(case, false, &error.message),
     }
 }
 
@@ -74,44 +99,28 @@ pub(super) fn decrypt(_case: &Case) -> Result<Answer, String> {
     Err(NOT_ENCRYPTED.to_owned())
 }
 
-/// A skill without a URL is refused when it is applied.
-// Every replay has this type.
-#[allow(clippy::unnecessary_wraps)]
-pub(super) fn missing_endpoint(case: &Case) -> Result<Answer, String> {
-    let message = match to_http(&json!({"method": "GET"})) {
-        Err(why) => why,
-        Ok(http) => match HttpProgram::read(&http, None) {
-            Ok(_) => return Ok(compare(case, true, "the request was read")),
-            Err(problems) => format!("{problems:?}"),
-        },
-    };
-    Ok(compare(case, false, &message))
-}
-
-/// A log line of the request, and the error of a missing Secret, do not have the value.
+/// A host that sends the whole request back shows no Secret, nor does a log line that has the request.
 pub(super) fn exposure(case: &Case) -> Result<Answer, String> {
-    const VALUE: &str = "s3cr3t-value";
-    let http = json!({"url": "https://up.example/{{SECRETS.K}}?k={{SECRETS.K}}", "headers": {"X": "{{SECRETS.K}}"},
-        "body": {"k": "{{SECRETS.K}}"}, "secrets": [{"name": "K", "secret": "s", "key": "k"}]});
-    let http: Http = serde_json::from_value(http).map_err(|error| error.to_string())?;
-    let program = HttpProgram::read(&http, None).map_err(|problems| format!("{problems:?}"))?;
-    let secrets = BTreeMap::from([("K".to_owned(), VALUE.to_owned())]);
-    let request = program.render(&json!({}), &secrets).map_err(|error| error.message)?;
-    let is_shown =
-        format!("{request:?} {program:?}").contains(VALUE) || !request.secret_texts.contains(VALUE);
-    let fields: Vec<(&String, &Value)> = case.expected.as_object().into_iter().flatten().collect();
-    let mut value = json!({});
-    for (name, expected) in fields {
-        let hides = ["mask", "redact", "hidden", "absent"].iter().any(|word| name.contains(word));
-        if expected.is_boolean() {
-            value[name] = json!(hides != is_shown);
-        }
+    let program = program(case)?.map_err(|why| format!("the skill is refused when it is applied: {why}"))?;
+    let params = case.input.get("params").cloned().unwrap_or_else(|| json!({}));
+    let sent = program.render(&params, &secrets(case)).map_err(|error| error.message)?;
+    if sent.used_secrets.is_empty() {
+        return Err("the request has no Secret that could show".to_owned());
     }
-    if value == json!({}) {
+    let RenderedRequest { url, headers, body, .. } = &sent.request;
+    let mut masker = Masker::new(sent.secret_texts.iter().map(String::as_str));
+    let mut echo =
+        masker.push(format!("{url} {headers:?} {}", body.as_deref().unwrap_or_default()).as_bytes());
+    echo.extend(masker.finish());
+    let shown = format!("{} {sent:?} {program:?}", String::from_utf8_lossy(&echo));
+    let values = secrets(case);
+    let is_shown = sent.used_secrets.iter().any(|name| shown.contains(&values[name]));
+    let value = json!({"leaked": is_shown, "secret_in_log": is_shown, "masked": !is_shown});
+    let names = ["leaked", "secret_in_log", "masked"];
+    if !names.iter().any(|name| case.expected[name].is_boolean()) {
         return Err("the expectation names nothing that the product decides here".to_owned());
     }
-    let is_same = value.as_object().into_iter().flatten().all(|(name, value)| case.expected[name] == *value);
-    Ok(Answer { is_same, ..Answer::exact(case, value) })
+    Ok(Answer::by_fields(case, value, &names))
 }
 
 /// Compares the fields that say that nothing was sent, succeeded or cost. Only a run that succeeded counts for anybody.
@@ -159,6 +168,8 @@ fn compare(case: &Case, is_sent: bool, message: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::registry::judged;
 
@@ -192,33 +203,57 @@ mod tests {
         check("decrypt", &json!({"ok": false}), "Kubernetes encrypts");
     }
 
+    const NO_REQUEST: &str = "the input has no implementation";
+
+    /// A manifest whose URL has this path.
+    fn at(path: &str) -> Value {
+        json!({"implementation": {"endpoint": format!("https://up.example/{path}"), "method": "GET"}})
+    }
+
     #[test]
     fn a_secret_stays_with_those_whom_its_owner_names() {
+        let mut with_secret = at("{{SECRETS.K}}");
+        with_secret["secrets"] = json!({"K": "value"});
         for kind in ["market_system_key", "market_reads_caller_secret"] {
-            check(kind, &json!({"upstream_called": false}), "passed");
-            check(kind, &json!({"sent": false, "status": 403}), "passed");
-            check(kind, &json!({"upstream_called": true}), "failed");
-            check(kind, &json!({"status": 200}), "failed");
-            check(kind, &json!({"other": 1}), "the expectation names nothing");
+            check_input(kind, &with_secret, &json!({"upstream_called": false}), "passed");
+            check_input(kind, &with_secret, &json!({"sent": false, "status": 403}), "passed");
+            check_input(kind, &with_secret, &json!({"upstream_called": true}), "failed");
+            check_input(kind, &with_secret, &json!({"status": 200}), "failed");
+            check_input(kind, &with_secret, &json!({"other": 1}), "the expectation names nothing");
+            check_input(kind, &at("plain"), &json!({"upstream_called": true}), "passed");
+            check_input(kind, &at("plain"), &json!({"upstream_called": false}), "failed");
+            check(kind, &json!({"upstream_called": false}), NO_REQUEST);
         }
     }
 
     #[test]
     fn what_is_missing_is_not_sent_and_not_charged() {
-        for kind in ["missing_secret_charge", "missing_endpoint_charge"] {
-            check(kind, &json!({"charged": 0, "success": false}), "passed");
-            check(kind, &json!({"charged": 5}), "failed");
-            check(kind, &json!({"balance_after": 100, "ledger": 0}), "passed");
-            check(kind, &json!({"balance_after": 95}), "failed");
-            check(kind, &json!({"status": 200, "credits_charged": null}), "failed");
+        let mut filled = at("{{SECRETS.K}}");
+        filled["secrets"] = json!({"K": "value"});
+        let without_url = json!({"implementation": {"method": "GET"}});
+        for (kind, input) in
+            [("missing_secret_charge", at("{{SECRETS.K}}")), ("missing_endpoint_charge", without_url)]
+        {
+            check_input(kind, &input, &json!({"charged": 0, "success": false}), "passed");
+            check_input(kind, &input, &json!({"charged": 5}), "failed");
+            check_input(kind, &input, &json!({"balance_after": 100, "ledger": 0}), "passed");
+            check_input(kind, &input, &json!({"balance_after": 95}), "failed");
+            check_input(kind, &input, &json!({"status": 200, "credits_charged": null}), "failed");
+            check_input(kind, &filled, &json!({"success": false}), "failed");
+            check_input(kind, &filled, &json!({"success": true}), "passed");
+            check(kind, &json!({"charged": 0}), NO_REQUEST);
         }
     }
 
     #[test]
     fn a_log_line_has_no_secret() {
-        check("secret_exposure", &json!({"secret_in_log": false}), "passed");
-        check("secret_exposure", &json!({"masked": true}), "passed");
-        check("secret_exposure", &json!({"secret_in_log": true}), "failed");
-        check("secret_exposure", &json!({}), "the expectation names nothing");
+        let mut input = at("?k={{SECRETS.K}}");
+        input["secrets"] = json!({"K": "s3cr3t/value"});
+        check_input("secret_exposure", &input, &json!({"secret_in_log": false}), "passed");
+        check_input("secret_exposure", &input, &json!({"masked": true}), "passed");
+        check_input("secret_exposure", &input, &json!({"secret_in_log": true}), "failed");
+        check_input("secret_exposure", &input, &json!({}), "the expectation names nothing");
+        check_input("secret_exposure", &at("plain"), &json!({"masked": true}), "the request has no Secret");
+        check("secret_exposure", &json!({"masked": true}), NO_REQUEST);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use skillet_api::{Reason, SkillPolicySpec, SkillSpec};
 use skillet_core::{
     http::{HttpProgram, HttpResponse},
+    outcome::{FinishedProgram, Termination, conclude},
     skill::validate_content,
 };
 
@@ -40,17 +41,32 @@ pub(super) fn error(case: &Case) -> Result<Answer, String> {
     }
 }
 
-/// A run that is over its time has this reason, whatever it waits for.
+/// A run that is over its time. The limit is the product's for a skill that names none.
 pub(super) fn timeout(case: &Case) -> Result<Answer, String> {
     let content = validate_content(&spec()?, &SkillPolicySpec::default())
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<String>())?;
-    let limit = u64::try_from(content.limits.timeout.as_millis()).map_err(|error| error.to_string())?;
+    let timeout = content.limits.timeout;
+    let limit = u64::try_from(timeout.as_millis()).map_err(|error| error.to_string())?;
     let delay =
         ["delay_ms", "upstream_delay_ms", "after_ms"].iter().find_map(|name| case.input[*name].as_u64());
-    if delay.is_some_and(|delay| delay < limit) {
-        return Err("the response comes in time".to_owned());
+    let what = case.text("what").to_lowercase();
+    let never_comes = ["hang", "never", "timeout", "timed out"].iter().any(|word| what.contains(word));
+    match delay {
+        Some(delay) if delay < limit => return Err("the response comes in time".to_owned()),
+        None if !never_comes => return Err("the input says not how long the response takes".to_owned()),
+        Some(_) | None => {}
     }
-    let mut answer = compare(case, Reason::TimedOut, "the program ran over its time limit");
+    let ended = conclude(FinishedProgram {
+        termination: &Termination::TimedOut,
+        stdout: b"",
+        is_truncated: false,
+        is_text: false,
+        stderr_end: b"",
+        timeout,
+        processes: content.limits.processes,
+        output_schema: None,
+    });
+    let mut answer = compare(case, ended.reason, &ended.message);
     let (limits, seconds) =
         (["timeout_ms", "limit_ms", "aborted_after_ms"], ["timeout_seconds", "limit_seconds"]);
     let expected = |names: &[&str]| names.iter().find_map(|name| case.expected[*name].as_u64());
@@ -116,6 +132,8 @@ mod tests {
     fn a_request_has_ten_seconds() {
         check("timeout", json!({"delay_ms": 11_000}), json!({"class": "timeout", "limit_ms": 10_000}), true);
         check("timeout", json!({"what": "hangs"}), json!({"timeout_seconds": 20}), false);
+        check("timeout", json!({"what": "hangs"}), json!({"timeout_seconds": 10}), true);
+        check("timeout", json!({}), json!({"timeout_seconds": 10}), false);
         check("timeout", json!({"delay_ms": 9_000}), json!({"class": "timeout"}), false);
     }
 }
