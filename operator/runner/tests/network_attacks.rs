@@ -16,6 +16,8 @@ use support::{Finished, script_of};
 /// Far more than an attack takes, and less than the limit of a run: a runner that hangs is noticed.
 const LIMIT: Duration = Duration::from_secs(25);
 const MEMORY: u64 = 512 << 20;
+/// Attempts that the files make in sum, at least.
+const ATTEMPTS: usize = 80;
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../e2e/attacks").join(folder);
@@ -94,6 +96,7 @@ fn all(level: Level) {
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     println!("{count} attempts refused at {level:?}");
+    assert!(count >= ATTEMPTS, "{count} attempts at {level:?}");
 }
 
 #[test]
