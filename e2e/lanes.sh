@@ -123,8 +123,13 @@ lane_images() {
 }
 
 lane_sandbox() {
+  local clients
+  # Every client that the tests try.
+  need python3 curl wget busybox dig=bind9-dnsutils git openssl nc=netcat-openbsd redis-cli=redis-tools psql=postgresql-client \
+    ssh=openssh-client pip3=python3-pip chromium node=nodejs java=default-jdk-headless go=golang-go
+  clients=$(e2e/egress/install-clients.sh)
   "$cluster" build
-  SKILLET_SANDBOX_LANE=1 cargo test -q --locked -p skillet-runner
+  SKILLET_SANDBOX_LANE=1 SKILLET_CLIENTS=$clients cargo test -q --locked -p skillet-runner
 }
 
 lane_chart() {

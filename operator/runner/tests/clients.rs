@@ -1,19 +1,17 @@
 //! Unmodified clients in a sandbox with named egress: each reaches an allowed host by its name, and no other.
 //!
-//! A client that this machine does not have is skipped.
+//! A client that this machine does not have is skipped, but for the sandbox lane. `clients_installed` has those of no package.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use skillet_protocol::{HostRule, Run, RunNetwork};
 use support::bundle::{Level, Sandbox, runc};
-use support::plain::Plain;
-use support::servers::{PYTHON, Web, is_installed, scripted};
-use support::{Finished, script, script_of};
+use support::clients::{Check, hosts, networked};
+use support::servers::{PYTHON, Web};
+use support::{script, script_of};
 
 /// One client: the program that must exist, a name, the shell script, and what it prints at its end.
 type Client = (&'static str, &'static str, &'static str, &'static str);
@@ -122,50 +120,6 @@ const SHELL: &[Client] = &[
     ),
 ];
 
-fn networked(run: Run, rules: &[(&str, &[u16])], connections: u32) -> Run {
-    let hosts =
-        rules.iter().map(|(name, ports)| HostRule { name: (*name).into(), ports: ports.to_vec() }).collect();
-    let mut run = Run { network: Some(RunNetwork { hosts, connections }), ..run };
-    run.limits.processes = 4096;
-    run
-}
-
-fn hosts(web: &Web) -> Vec<(&'static str, u16, SocketAddr)> {
-    let redis = scripted(b"", &[(b"ping", b"+PONG\r\n")]);
-    // An error for the question about TLS is "no"; then the error of the server, as it writes it.
-    let postgres = scripted(
-        b"",
-        &[(b"\x04\xd2\x16\x2f", b"N"), (b"user\0u\0", b"E\0\0\0\x23SFATAL\0VFATAL\0C28000\0Mgo away\0\0\0")],
-    );
-    let ssh = scripted(b"", &[(b"SSH-2.0-", b"")]);
-    vec![
-        ("web.example", 80, web.http),
-        ("web.example", 443, web.https),
-        ("redis.example", 6379, redis),
-        ("postgres.example", 5432, postgres),
-        ("ssh.example", 22, ssh),
-    ]
-}
-
-fn run_in(web: &Web, run: Run) -> Finished {
-    let mut plain = Plain::with(&["--network"]);
-    plain.session.with_hosts(&hosts(web));
-    assert_eq!(plain.session.hello(1).isolation.named_egress, Some(true));
-    let mut run = networked(
-        run,
-        &[
-            ("web.example", &[80, 443]),
-            ("redis.example", &[6379]),
-            ("postgres.example", &[5432]),
-            ("ssh.example", &[22]),
-        ],
-        64,
-    );
-    run.env.insert("CERTIFICATE".into(), web.certificate().display().to_string());
-    plain.session.say(&skillet_protocol::OperatorMessage::Run(Box::new(run)));
-    plain.session.finish()
-}
-
 /// A repository and a package index, as files.
 fn fill(folder: &Path) {
     let setup = "set -e; git init -q -b main work; cd work; echo content >file; git add file
@@ -209,34 +163,11 @@ fn scripts() -> Vec<Script> {
     files.iter().map(read).collect()
 }
 
-struct Check<'a> {
-    web: &'a Web,
-    failures: Vec<String>,
-}
-
-impl Check<'_> {
-    fn client(&mut self, program: &str, name: &str, run: Run, expected: &str) {
-        if !is_installed(program) {
-            println!("skipped: no {program}");
-            return;
-        }
-        let finished = run_in(self.web, run);
-        if !finished.stdout().ends_with(expected) {
-            let (stdout, stderr) = (finished.stdout(), finished.stderr());
-            self.failures.push(format!("{program} {name}: {stdout}{stderr}{:?}", finished.receipt.outcome));
-        }
-    }
-
-    fn finish(self) {
-        assert!(self.failures.is_empty(), "\n{}", self.failures.join("\n"));
-    }
-}
-
 #[test]
 fn programs_reach_allowed_hosts() {
     let web = Web::start();
     fill(&web.folder.0);
-    let mut check = Check { web: &web, failures: vec![] };
+    let mut check = Check::new(&web);
     for (program, name, content, expected) in SHELL {
         check.client(program, name, script(content), expected);
     }
@@ -246,7 +177,7 @@ fn programs_reach_allowed_hosts() {
 #[test]
 fn scripts_reach_allowed_hosts_and_themselves() {
     let web = Web::start();
-    let mut check = Check { web: &web, failures: vec![] };
+    let mut check = Check::new(&web);
     for Script { name, interpreter, content, prints } in scripts() {
         check.client(interpreter, &name, script_of(interpreter, &name, &content), &prints);
     }
@@ -274,77 +205,4 @@ fn scripts_work_at_each_level_of_a_sandbox() {
         }
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
-}
-
-/// Clients in packages of Python: module, script, and what it prints. `$SKILLET_CLIENTS_PYTHON` may name another interpreter.
-const PACKAGES: &[(&str, &str, &str)] = &[
-    (
-        "requests",
-        "import requests; print(requests.get('http://web.example/hello').text)",
-        "hello web.example\n\n",
-    ),
-    (
-        "requests",
-        "import os, requests; print(requests.get('https://web.example/hello', verify=os.environ['CERTIFICATE']).text)",
-        "hello web.example\n\n",
-    ),
-    (
-        "httpx",
-        "import asyncio, httpx
-async def main():
-    async with httpx.AsyncClient() as client:
-        print(len(await asyncio.gather(*(client.get('http://web.example/hello') for _ in range(20)))))
-asyncio.run(main())",
-        "20\n",
-    ),
-    (
-        "aiohttp",
-        "import aiohttp, asyncio
-async def main():
-    async with aiohttp.ClientSession() as session, session.get('http://web.example/hello') as response:
-        print(await response.text())
-asyncio.run(main())",
-        "hello web.example\n\n",
-    ),
-    (
-        "grpc",
-        "import concurrent.futures, grpc
-server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
-method = grpc.unary_unary_rpc_method_handler(lambda request, context: request[::-1])
-server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler('s', {'m': method}),))
-port = server.add_insecure_port('127.0.0.1:0')
-server.start()
-print(grpc.insecure_channel(f'127.0.0.1:{port}').unary_unary('/s/m')(b'abc', timeout=5))
-try:
-    # The host speaks no gRPC: an error of the protocol, not of the connection.
-    grpc.insecure_channel('web.example:80').unary_unary('/s/m')(b'abc', timeout=5)
-except grpc.RpcError as error:
-    print('unavailable' if 'refused' in error.details() else 'connected')",
-        "b'cba'\nconnected\n",
-    ),
-    (
-        "dns",
-        "import dns.resolver
-resolver = dns.resolver.Resolver(configure=False)
-resolver.nameservers = ['9.9.9.9']
-print([str(address) for address in resolver.resolve('web.example', 'A')])",
-        "['198.18.1.0']\n",
-    ),
-];
-
-#[test]
-fn clients_in_packages_of_python_reach_allowed_hosts() {
-    let python = std::env::var("SKILLET_CLIENTS_PYTHON").unwrap_or_else(|_| PYTHON.to_owned());
-    let web = Web::start();
-    let mut check = Check { web: &web, failures: vec![] };
-    for (module, content, expected) in PACKAGES {
-        let found = Command::new(&python).args(["-c", &format!("import {module}")]).output().unwrap();
-        if !found.status.success() {
-            println!("skipped: {python} has no {module}");
-            continue;
-        }
-        let run = script_of(&python, "main.py", content);
-        check.client(&python, module, run, expected);
-    }
-    check.finish();
 }

@@ -36,9 +36,14 @@ pub struct Sandbox {
     id: String,
 }
 
+/// True in the sandbox lane, which has everything that a test may need.
+pub fn is_lane() -> bool {
+    std::env::var_os("SKILLET_SANDBOX_LANE").is_some_and(|value| value == "1")
+}
+
 /// Returns the path of runc, or prints one line and returns `None` if the sandbox lane is not enabled.
 pub fn runc() -> Option<PathBuf> {
-    if std::env::var_os("SKILLET_SANDBOX_LANE").is_none_or(|value| value != "1") {
+    if !is_lane() {
         println!("skipped: the sandbox lane needs SKILLET_SANDBOX_LANE=1, root and runc");
         return None;
     }

@@ -4,6 +4,7 @@
 
 pub mod broker;
 pub mod bundle;
+pub mod clients;
 pub mod egress;
 pub mod plain;
 pub mod servers;

@@ -61,6 +61,11 @@ impl Web {
     pub fn certificate(&self) -> PathBuf {
         self.keys.0.join("certificate.pem")
     }
+
+    /// The key of the certificate, for another server of the name.
+    pub fn key(&self) -> PathBuf {
+        self.keys.0.join("key.pem")
+    }
 }
 
 impl Drop for Web {

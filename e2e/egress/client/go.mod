@@ -1,0 +1,3 @@
+module skillet.dev/egress-client
+
+go 1.19
