@@ -8,6 +8,8 @@ mod native_skills;
 mod record;
 mod redirect;
 #[cfg(test)]
+mod secret_attempts;
+#[cfg(test)]
 mod tests;
 
 use std::{error::Error, sync::Arc, time::Duration};
