@@ -45,7 +45,8 @@ impl Between {
     async fn pass(&mut self, link: RunLink) -> Duration {
         let began = Instant::now();
         let first = self.passage.next_open().await.unwrap();
-        self.passage.pass(link, NetworkRequest::Open(first)).await.unwrap();
+        let passing = self.passage.pass(link, NetworkRequest::Open(first));
+        timeout(2 * LONG, passing).await.expect("the link ends").unwrap();
         began.elapsed()
     }
 
