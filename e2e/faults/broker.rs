@@ -116,7 +116,7 @@ async fn a_frozen_broker_holds_up_no_program_and_no_other_run() -> Result<()> {
         drop(frozen);
 
         println!("beside a frozen broker, another run took {beside:?}, usually {usual:?}");
-        called.is(Phase::TimedOut, Reason::TimedOut);
+        called.is(Phase::Failed, Reason::BrokerUnavailable);
         let output = j.ended(&execution).await?.output();
         assert_eq!(
             (&output["first"], &output["refused"]),
