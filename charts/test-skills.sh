@@ -2,7 +2,7 @@
 # Tests of the chart of skills that need no cluster: test-skills.sh [--update]
 #
 # Renders the value sets in skillet-skills/ci and compares them with skillet-skills/tests/golden (--update writes those instead).
-# operator/core/tests/native_skills.rs runs the skills of the golden files.
+# operator/core/src/native_skills/ runs the skills of the golden files.
 set -euo pipefail
 shopt -s inherit_errexit
 

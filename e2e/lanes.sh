@@ -125,8 +125,10 @@ lane_images() {
 lane_sandbox() {
   local clients
   # Every client that the tests try.
-  need python3 curl wget busybox dig=bind9-dnsutils git openssl nc=netcat-openbsd redis-cli=redis-tools psql=postgresql-client \
-    ssh=openssh-client pip3=python3-pip chromium node=nodejs java=default-jdk-headless go=golang-go
+  # The tests start those of Debian's own folder.
+  need /usr/bin/python3=python3 curl wget busybox dig=bind9-dnsutils git openssl nc=netcat-openbsd redis-cli=redis-tools \
+    psql=postgresql-client ssh=openssh-client /usr/bin/pip3=python3-pip chromium /usr/bin/node=nodejs \
+    /usr/bin/java=default-jdk-headless go=golang-go
   clients=$(e2e/egress/install-clients.sh)
   "$cluster" build
   SKILLET_SANDBOX_LANE=1 SKILLET_CLIENTS=$clients cargo test -q --locked -p skillet-runner

@@ -116,7 +116,7 @@ in_sandbox() {
     mount -t proc proc "$root/proc"
     mount -o remount,bind,ro "$root"
     eval "${BESIDE:-}"
-    exec env -i PATH=/usr/bin:/bin TMPDIR=/dev/shm timeout 60 /usr/bin/setpriv --no-new-privs --bounding-set=-all,+setuid,+setgid,+sys_chroot \
+    exec env -i PATH=/usr/bin:/bin TMPDIR=/dev/shm timeout "${LIMIT:-60}" /usr/bin/setpriv --no-new-privs --bounding-set=-all,+setuid,+setgid,+sys_chroot \
       /usr/sbin/chroot --userspec=65532:65532 --groups=65532 "$root" "$@"
   ' in_sandbox "$ROOT" "$@"
 }
@@ -132,7 +132,7 @@ check_run() {
       openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -keyout "$WORK/key" -out "$WORK/certificate" 2>/dev/null
       export BESIDE="ip link set lo up; openssl s_server -accept 8443 -key '$WORK/key' -cert '$WORK/certificate' -www </dev/null >/dev/null 2>&1 &"
       result="$(in_sandbox /usr/bin/python3 -c "$(<"$IMAGES_HOME/browser/smoke.py")" "$(<"$BROWSE")" 2>&1)" || fail "$result"
-      result="$(in_sandbox /usr/bin/python3 -c "$(<"$IMAGES_HOME/browser/pages.py")" "$(<"$BROWSE")" 2>&1)" || fail "$result"
+      result="$(LIMIT=150 in_sandbox /usr/bin/python3 -c "$(<"$IMAGES_HOME/browser/pages.py")" "$(<"$BROWSE")" 2>&1)" || fail "$result"
       unset BESIDE
       ;;
     operator) result="$(in_sandbox /usr/bin/skillet --version 2>&1)" || fail "$result" ;;

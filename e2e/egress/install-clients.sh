@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here"
-hash=$(sha256sum requirements.txt client/* | sha256sum | cut -c1-16)
+hash=$({ sha256sum requirements.txt client/*; python3 --version; } | sha256sum | cut -c1-16)
 folder="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/clients/egress-$hash"
 mkdir -p "${folder%/*}"
 exec 9>"$folder.lock"
@@ -21,7 +21,7 @@ if [[ ! -f $folder/.complete ]]; then
   # Wheels only: a source package would run a program of its own.
   "$folder/python/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: --no-deps \
     --requirement requirements.txt
-  (cd client && CGO_ENABLED=0 GOTOOLCHAIN=local go build -trimpath -o "$folder/client" .)
+  (cd client && CGO_ENABLED=0 GOTOOLCHAIN=local go build -buildvcs=false -trimpath -o "$folder/client" .)
   touch "$folder/.complete"
 fi
 echo "$folder"

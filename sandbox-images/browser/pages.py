@@ -1,6 +1,6 @@
 # Pages of a server on loopback that load in unusual ways, each through the program of the built-in. Arguments: the program's
 # text, and Chromium's path where it is another than in the image. It needs the core of Python's library alone.
-import json, os, socket, subprocess, sys, tempfile, threading
+import json, os, socket, subprocess, sys, threading
 
 PAGE = """<title>First</title><h1>first</h1><p id=part>part</p><a id=fragment href="#part">part</a>
 <a id=none href="/none">none</a><a id=file href="/file">file</a><a id=next href="/redirect">next</a>
@@ -76,13 +76,28 @@ def check(what, done, texts, slowest):
 listener = socket.create_server(("127.0.0.1", 0))
 origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
 threading.Thread(target=serve, args=(listener,), daemon=True).start()
-with tempfile.TemporaryDirectory() as folder:
-    program = sys.argv[1]
-    if len(sys.argv) > 2:
-        program = program.replace("/usr/lib/chromium/chromium-headless-shell", sys.argv[2])
-    with open(os.path.join(folder, "browse.py"), "w") as file:
-        file.write(program)
+folder = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"pages-{os.getpid()}")
+os.mkdir(folder)
+program = sys.argv[1]
+if len(sys.argv) > 2:
+    program = program.replace("/usr/lib/chromium/chromium-headless-shell", sys.argv[2])
+with open(os.path.join(folder, "browse.py"), "w") as file:
+    file.write(program)
 
+
+def remove(folder):
+    """Chromium's last processes may still write into it."""
+    for path, folders, files in os.walk(folder, topdown=False):
+        for name in files + folders:
+            try:
+                at = os.path.join(path, name)
+                os.rmdir(at) if os.path.isdir(at) and not os.path.islink(at) else os.unlink(at)
+            except OSError:
+                pass
+    os.path.exists(folder) and not os.listdir(folder) and os.rmdir(folder)
+
+
+try:
     # None of these waits: the limit is so long that a wait to its half would be seen.
     done = browse(
         goto("/"), goto("/#part"), goto("/#part"), text("h1"), click("#fragment"), text("#part"),
@@ -111,4 +126,6 @@ with tempfile.TemporaryDirectory() as folder:
         done = browse(goto(path), limit=4000)
         if done["success"] or done["results"][0]["error"] != message:
             sys.exit(f"{path}: {done}")
+finally:
+    remove(folder)
 print("pages: ok")

@@ -95,9 +95,12 @@ async fn reconcile(raw: Arc<RawObject<SkillPolicy>>, ctx: Arc<Context>) -> Resul
     let pod = &ctx.settings.pod;
     let due = probe::select_due(&nodes, pod, &known, policy.metadata.generation, policy.status.as_ref(), now);
     let mut found = probe::existing(&known, &nodes);
+    // Sandboxes are steered by what is known while a node that does not answer is probed.
+    lock(&ctx.probed).clone_from(&found);
     let (asked, spec) = (&ctx, &policy.spec);
     let probes = due.into_iter().map(|node| async move { probe::probe(asked, spec, &node, now).await });
     let proven: Vec<NodeStatus> = stream::iter(probes).buffer_unordered(SIDE_BY_SIDE).collect().await;
+    let proven = proven.into_iter().map(|proven| probe::or_earlier(proven, &known)).collect::<Vec<_>>();
     found.retain(|known| proven.iter().all(|proven| proven.name != known.name));
     found.extend(proven);
     found.sort_by(|a, b| a.name.cmp(&b.name));

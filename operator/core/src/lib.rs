@@ -20,6 +20,8 @@ pub mod js_number;
 pub mod json_text;
 pub mod lane;
 pub mod mcp_client;
+#[cfg(any(test, feature = "testing"))]
+pub mod native_skills;
 pub mod outcome;
 pub mod output;
 mod policy_warnings;

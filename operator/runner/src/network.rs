@@ -144,7 +144,12 @@ impl Network {
 
     /// The time of the next turn without an event.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.copies.front().map(|(until, _)| *until).into_iter().chain(self.holds.deadline()).min()
+        self.copies.front().map(|(until, _)| *until)
+    }
+
+    /// The time at which a caller that is held must get its answer, however full the connection is.
+    pub(crate) fn hold_deadline(&self) -> Option<Instant> {
+        self.holds.deadline()
     }
 
     /// Takes the frames that the last turns made.
@@ -155,6 +160,7 @@ impl Network {
 
     /// Takes a turn, unless frames wait for a slow reader, and sends what it made.
     pub(crate) fn serve<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>, has_events: bool) {
+        self.end_due_holds();
         if !connection.is_network_full() {
             self.work(has_events);
         }
@@ -170,9 +176,6 @@ impl Network {
         while self.copies.front().is_some_and(|(until, _)| *until <= due) {
             self.drop_oldest_copy();
         }
-        while let Some(inode) = self.holds.due(due) {
-            self.end_hold(inode);
-        }
         for _ in 0..MAX_CALLS {
             if !self.take_call() {
                 break;
@@ -187,6 +190,12 @@ impl Network {
                 socket.is_ready = false;
                 self.serve_socket(inode);
             }
+        }
+    }
+
+    fn end_due_holds(&mut self) {
+        while let Some(inode) = self.holds.due(Instant::now()) {
+            self.end_hold(inode);
         }
     }
 

@@ -42,7 +42,7 @@ impl Ready {
     }
 }
 
-/// What a polled descriptor belongs to, as a bit.
+/// The owner of a polled descriptor, as a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Signals = 1,
@@ -112,6 +112,7 @@ impl RunningProgram {
                 }
             }
         }
+        deadline = deadline.into_iter().chain(network.and_then(Network::hold_deadline)).min();
         // While frames of connections wait for their reader, only he can make a turn possible.
         if let Some(network) = network.filter(|_found| !connection.is_network_full()) {
             for descriptor in network.descriptors() {

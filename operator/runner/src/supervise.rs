@@ -222,6 +222,6 @@ pub(crate) fn wait(waits: &mut [PollFd<'_>], deadline: Option<Instant>) {
             tv_nsec: left.subsec_nanos().into(),
         }
     });
-    // Interrupted or not, the caller checks everything.
+    // An interrupted wait has found nothing ready: the caller looks at the clock and waits again.
     let _ = rustix::event::poll(waits, timeout.as_ref());
 }

@@ -235,3 +235,21 @@ c.connect_ex((socket.gethostbyname('a.example'), 80)); c.close(); time.sleep(9)
     plain.session.say(&OperatorMessage::Cancel);
     plain.session.finish();
 }
+
+#[test]
+fn a_connect_ends_when_another_thread_disconnects_its_socket() {
+    let content = "
+import ctypes
+c = socket.socket()
+address = socket.gethostbyname('a.example')
+t = threading.Thread(target=lambda: print(errno.errorcode.get(c.connect_ex((address, 80)), 'connected')))
+t.start()
+while t.is_alive():
+    ctypes.CDLL(None).connect(c.fileno(), bytes(16), 16)
+    t.join(0.05)
+";
+    let mut plain = by_hand(content);
+    let NetworkRequest::Open(open) = request(&mut plain) else { panic!("no Open") };
+    assert_eq!(request(&mut plain), NetworkRequest::Close(open.channel, CloseKind::Reset));
+    assert_eq!(plain.session.finish().succeeded().stdout(), "ECONNABORTED\n");
+}

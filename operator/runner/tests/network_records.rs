@@ -170,7 +170,7 @@ fn each_refused_attempt_has_its_record() {
             "without a record: {missing:?}; without an attempt: {strange:?}"
         );
         assert!(records.len() == broker.refused.len() && records.len() < ROOM, "{} records", records.len());
-        assert_eq!(broker.opened, [], "the broker is asked for nothing");
+        assert_eq!(broker.opened, [], "nothing reaches the broker");
         refused += records.len();
     }
     println!("{refused} attempts refused, each with its record");

@@ -238,11 +238,13 @@ impl Passage {
             Ok::<(), StreamEnd>(())
         };
         let is_over = tokio::select! {
-            is_over = up => is_over,
+            // What has come already is read before a time is up.
+            biased;
             sent = down => {
                 sent?;
                 false
             }
+            is_over = up => is_over,
             () = waits.overdue() => {
                 warn!("The broker of egress does not answer; the link of the run ends");
                 false

@@ -244,7 +244,14 @@ impl Attempt<'_> {
         let nodes: Api<Node> = Api::all(self.ctx.client.clone());
         // Any version of the nodes will do: the API server need not read them from etcd.
         let never = match nodes.list(&ListParams::default().match_any()).await {
-            Ok(nodes) => pod.and_then(|pod| capacity::never_fits(&pod, &nodes.items)),
+            Ok(nodes) => {
+                let mut nodes = nodes.items;
+                if self.plan.admitted.content.network.is_some() {
+                    let avoided = isolation::nodes_without_egress(&lock(&self.ctx.probed));
+                    nodes.retain(|node| !avoided.contains(&node.name_any()));
+                }
+                pod.and_then(|pod| capacity::never_fits(&pod, &nodes))
+            }
             Err(error) => {
                 warn!(%error, "Nodes could not be listed");
                 None

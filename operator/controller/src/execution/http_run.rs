@@ -70,7 +70,8 @@ pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: Req
         record: RequestRecord::default(),
         has_sent: false,
     };
-    let ended = http.run_until(&point, order.clone()).await;
+    http.note_lost_request(&point);
+    let ended = http.run_until(order.clone()).await;
     let ended = ended.map(|conclusion| end::with_open_request(conclusion, http.record.open_method()));
     let connections = http.take_connections();
     let Some(conclusion) = ended else { return RunEnd::Finished };
@@ -107,8 +108,17 @@ struct Way {
 }
 
 impl HttpRun<'_> {
+    /// Notes the request that another operator sent and that must not be sent again.
+    fn note_lost_request(&mut self, point: &ResumePoint) {
+        if point.sandbox == SandboxState::Gone
+            && let Some(sent) = self.program.unsafe_request(&self.admitted.stdin)
+        {
+            self.record.send(sent);
+        }
+    }
+
     /// Runs to an end, its time limit or a cancellation. `None`: another operator has ended the execution.
-    async fn run_until(&mut self, point: &ResumePoint, order: watch::Receiver<Order>) -> Option<Conclusion> {
+    async fn run_until(&mut self, order: watch::Receiver<Order>) -> Option<Conclusion> {
         let (limit, ran_for) = (self.admitted.timeout, self.started.elapsed());
         let timed_out = end::timed_out(&self.program, limit);
         let of_run = (self.reference, self.admitted);
@@ -118,22 +128,14 @@ impl HttpRun<'_> {
             self.attempt,
             Timestamp::now().checked_sub(ran_for).ok(),
         );
-        let run = async |status: &RunningStatusWriter| self.run(point, status).await;
+        let run = async |status: &RunningStatusWriter| self.run(status).await;
         run_until_end(status, order, limit.saturating_sub(ran_for) + BROKER_SLACK, || timed_out, run).await
     }
 
     /// Returns `None` if the execution is gone or has ended meanwhile.
-    async fn run(
-        &mut self,
-        point: &ResumePoint,
-        status: &RunningStatusWriter,
-    ) -> Result<Option<Conclusion>, Refusal> {
-        if point.sandbox == SandboxState::Gone
-            && let Some(sent) = self.program.unsafe_request(&self.admitted.stdin)
-        {
-            let lost = end::lost(sent.method);
-            self.record.send(sent);
-            return Ok(Some(lost));
+    async fn run(&mut self, status: &RunningStatusWriter) -> Result<Option<Conclusion>, Refusal> {
+        if let Some(method) = self.record.open_method() {
+            return Ok(Some(end::lost(method)));
         }
         let way = self.find_way().await?;
         let call = self.prepare(&way.policy).await?;
@@ -311,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_goes_on_has_the_time_that_is_left() {
+    fn a_run_that_continues_has_the_time_that_is_left() {
         let after = |status: &str| {
             let yaml = format!("{{metadata: {{name: e}}, spec: {{skill: s}}, status: {{{status}}}}}");
             let execution: SkillExecution = serde_saphyr::from_str(&yaml).unwrap();

@@ -93,6 +93,15 @@ pub(crate) async fn probe(
     proven
 }
 
+/// Keeps the earlier proof of a node that could not be probed and has the same container runtime.
+pub(crate) fn or_earlier(proven: NodeStatus, known: &[NodeStatus]) -> NodeStatus {
+    let is_earlier = |known: &&NodeStatus| {
+        known.name == proven.name && known.container_runtime == proven.container_runtime
+    };
+    let earlier = known.iter().find(is_earlier).and_then(|known| known.isolation.clone());
+    NodeStatus { isolation: proven.isolation.clone().or(earlier), ..proven }
+}
+
 async fn ask(
     ctx: &Context,
     policy: &SkillPolicySpec,
@@ -157,6 +166,19 @@ mod tests {
             isolation: is_proven.then(Default::default),
             missing: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_node_that_could_not_be_probed_keeps_the_proof_of_its_runtime() {
+        let earlier =
+            [known("a", "containerd://2.1.0", 24, true), known("b", "containerd://2.1.0", 24, true)];
+        let proof = |node: NodeStatus| or_earlier(node, &earlier).isolation;
+        assert_eq!(proof(known("a", "containerd://2.1.0", 0, false)), earlier[0].isolation);
+        assert_eq!(proof(known("a", "containerd://2.2.0", 0, false)), None);
+        assert_eq!(proof(known("c", "containerd://2.1.0", 0, false)), None);
+        let mut renewed = known("b", "containerd://2.1.0", 0, true);
+        renewed.isolation.as_mut().unwrap().named_egress = Some(true);
+        assert_eq!(or_earlier(renewed.clone(), &earlier), renewed);
     }
 
     fn now() -> Timestamp {

@@ -76,7 +76,7 @@ fn failures_of_name_servers_have_their_own_verdicts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_above_the_rate_of_a_tenant_wait_and_leave_half_of_the_time_to_the_host() {
+async fn connections_above_a_tenants_rate_wait_and_leave_the_host_half_of_the_time() {
     let Names { answers, loopback, mut dialer } = names();
     dialer.limits = Limits::new(LimitSettings { tenant_rate: 1, ..LimitSettings::default() });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

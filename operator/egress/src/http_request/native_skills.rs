@@ -1,9 +1,6 @@
 //! The native skills through client, broker and dialer: each request of their cases goes over TLS to a stand-in for its host,
 //! which checks what it gets and answers with the response of the case.
 
-#[path = "../../../core/tests/native_skills/case.rs"]
-mod case;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
@@ -14,12 +11,12 @@ use serde_json::Value;
 use skillet_core::{
     builtin::{Response as BuiltinResponse, Step},
     http::{HttpResponse as SkillResponse, RenderedRequest},
+    native_skills::{Case, TOKEN, chart, for_each_case},
     skill::Handler,
 };
 use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
-use self::case::{Case, TOKEN, chart, for_each_case};
 use super::*;
 use crate::testing::{TestBroker, policy, read_request};
 
@@ -161,7 +158,7 @@ async fn send(broker: &TestBroker, exchange: &Exchange) -> HttpResponse {
 }
 
 #[tokio::test]
-async fn every_native_skill_with_requests_sends_those_of_its_cases_and_reads_their_responses() {
+async fn each_native_skill_sends_the_requests_of_its_cases_and_reads_the_responses() {
     let exchanges = std::cell::RefCell::new(Vec::new());
     let sends = |handler: &Handler| match handler {
         Handler::Http(_) | Handler::Builtin(_) => Some(handler.clone()),

@@ -131,13 +131,17 @@ impl Network {
     /// Tells a caller that does not want to wait that its connection is not made yet.
     pub(super) fn end_hold(&mut self, inode: u64) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
-        let State::Connecting(Connecting { caller: Some(call), is_held: true, .. }) = socket.state else {
+        let State::Connecting(connecting) = &mut socket.state else { return };
+        let (Some(call), true) = (connecting.caller, connecting.is_held) else { return };
+        connecting.is_held = false;
+        if socket.program_end.is_none() {
+            // Without the copy the socket cannot look busy: the caller waits even if it did not want to.
             return;
-        };
+        }
         self.holds.spare_next();
         let filled = socket.fill();
         if let State::Connecting(connecting) = &mut socket.state {
-            (connecting.caller, connecting.is_held, connecting.filled) = (None, false, filled);
+            (connecting.caller, connecting.filled) = (None, filled);
         }
         // An error means that the caller was killed; then its socket is closed as well.
         let _ = listener::fail(self.listener.as_fd(), call, libc::EINPROGRESS);

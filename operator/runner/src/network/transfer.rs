@@ -3,12 +3,15 @@
 //! A program that closes its socket has what it wrote delivered, like with TCP: its channel lingers until the host has
 //! ended too, or until its place is needed.
 
+use std::os::fd::AsFd as _;
+
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, shutdown};
 use skillet_protocol::{Channel, CloseKind, EXTENDED_CHANNELS, MAX_NETWORK_DATA, NetworkRequest};
 
 use super::Network;
 use super::socket::{Connected, State};
+use crate::sys::listener;
 
 /// Pieces read of one socket in one turn.
 const MAX_PIECES: usize = 2;
@@ -201,7 +204,14 @@ impl Network {
     pub(super) fn close(&mut self, inode: u64) {
         let Some(socket) = self.remove(inode) else { return };
         let channel = match &socket.state {
-            State::Connecting(connecting) => Some(connecting.channel),
+            State::Connecting(connecting) => {
+                if let Some(call) = connecting.caller {
+                    // Its socket was closed or disconnected by another thread. An error means that the caller was killed.
+                    self.holds.end(inode);
+                    let _ = listener::fail(self.listener.as_fd(), call, libc::ECONNABORTED);
+                }
+                Some(connecting.channel)
+            }
             State::Connected(Connected { channel, flow: Some(_), .. }) => Some(*channel),
             _ => None,
         };

@@ -1,4 +1,4 @@
-//! What a link waits for from its broker, and until when: a process that is stopped keeps its connections, and its kernel
+//! The answers that a link waits for from its broker, and until when: a process that is stopped keeps its connections, and its kernel
 //! answers for it.
 //!
 //! Time in which the runner takes no frames does not count: an answer may be among them.
@@ -52,7 +52,7 @@ impl Waits {
         lock(&self.state).deadlines.remove(&wait);
     }
 
-    /// Notes a frame for the broker. It does not answer for a channel that the program has given up.
+    /// Notes a frame for the broker. It does not answer for a channel that the program has closed.
     pub(super) fn on_request(&self, request: &NetworkRequest) {
         match request {
             NetworkRequest::Open(open) => self.begin(Wait::Decision(open.channel)),
@@ -94,7 +94,7 @@ impl Waits {
             let next = {
                 let state = lock(&self.state);
                 let first = state.deadlines.values().min().copied();
-                first.filter(|_| state.held_since.is_none())
+                if state.held_since.is_none() { first } else { None }
             };
             match next {
                 None => self.changed.notified().await,

@@ -118,12 +118,21 @@ fn response_of(call: &Call, tried: Tried, limit: Duration) -> Result<Received, F
         EgressResult::TlsFailed { message } => {
             (Reason::ConnectFailed, format!("no TLS connection to {place}: {message}"))
         }
-        EgressResult::TimedOut => (Reason::TimedOut, no_response_within(call.timeout(limit))),
+        EgressResult::TimedOut => {
+            let message = no_response_within(call.timeout(limit));
+            (Reason::TimedOut, with_open_end(message, call.request().method))
+        }
         EgressResult::Invalid { message } => (Reason::InputInvalid, message),
         EgressResult::Broken { message } => {
-            (Reason::UpstreamFailed, format!("{place} sent no whole response: {message}"))
+            let message = format!("{place} sent no whole response: {message}");
+            (Reason::UpstreamFailed, with_open_end(message, call.request().method))
         }
     }))
+}
+
+/// Adds that the host may have done what a request asks for, if that changes something.
+fn with_open_end(message: String, method: HttpMethod) -> String {
+    if method.is_safe() { message } else { format!("{message}; {}", may_have_got(method)) }
 }
 
 pub(super) fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> Conclusion {

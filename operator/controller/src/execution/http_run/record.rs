@@ -1,4 +1,4 @@
-//! The record of the connections of a run's requests: those that the broker told, and the request that it has. Pure.
+//! The record of the connections of a run's requests: those in the broker's answers, and the request that it has. Pure.
 //!
 //! A request is in the record before it is sent, so that a run without the broker's answer shows where its request went.
 
@@ -135,7 +135,7 @@ mod tests {
         OpenRequest { method, host_and_port, sent_at: Some(SENT) }
     }
 
-    fn told(verdict: Verdict) -> ConnectionRecord {
+    fn answered(verdict: Verdict) -> ConnectionRecord {
         ConnectionRecord {
             host: "h".into(),
             port: 443,
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn the_brokers_connections_take_the_place_of_the_request() {
         let mut record = sent(HttpMethod::Get);
-        record.answer(&[told(Verdict::Allowed), told(Verdict::ConnectFailed)]);
+        record.answer(&[answered(Verdict::Allowed), answered(Verdict::ConnectFailed)]);
         assert_eq!(record.open_method(), None);
         record.send(request(HttpMethod::Get));
-        record.answer(&[told(Verdict::Allowed)]);
+        record.answer(&[answered(Verdict::Allowed)]);
         assert_eq!(record.transferred(), (9, 12));
         let (all, verdicts) = record.finish(later()).unwrap();
         assert_eq!((all.allowed, all.refused, all.sent_bytes, all.received_bytes), (2, 1, 9, 12));

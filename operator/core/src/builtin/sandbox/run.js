@@ -5,9 +5,9 @@ const start = process.hrtime.bigint();
 const options = { timeout: limitMs, killSignal: "SIGKILL", maxBuffer: 8 << 20, stdio: ["ignore", "pipe", "pipe"] };
 const done = spawnSync(process.execPath, ["--eval", code], options);
 // A child of the code may keep its streams open until the time limit. The code itself has then ended with a status.
-const killed = done.error?.code === "ETIMEDOUT" && done.status === null;
+const isLate = done.error?.code === "ETIMEDOUT", killed = isLate && done.status === null;
 const isFull = done.error?.code === "ENOBUFS";
-const out = (done.stdout ?? "").toString(), err = (done.stderr ?? "").toString() || (killed || isFull ? "" : done.error?.message ?? "");
+const out = (done.stdout ?? "").toString(), err = (done.stderr ?? "").toString() || (isLate || isFull ? "" : done.error?.message ?? "");
 let kept = 100000, result;
 for (;;) {
   const [stdout, stderr] = [out.slice(0, kept), err.slice(0, kept)];

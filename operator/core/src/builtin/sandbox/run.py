@@ -1,5 +1,5 @@
 # Runs Python code and prints how it ended. Arguments: time limit in ms, most bytes of the printed JSON, code.
-import json, subprocess, sys, threading, time
+import json, os, subprocess, sys, threading, time
 
 # Most characters of a stream that are printed, and so most bytes of it that are kept. The code may print more than there is
 # memory for.
@@ -27,17 +27,22 @@ class Reader(threading.Thread):
 
 limit_ms, most, code = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 start = time.monotonic()
-pipe = subprocess.PIPE
-child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, bufsize=0)
-streams = [Reader(child.stdout), Reader(child.stderr)]
-is_late = threading.Event()
+child, is_late = None, threading.Event()
 
 def stop():
     is_late.set()
-    child.kill()
+    if child:
+        child.kill()
 
+# Before the code, which may leave no room for another thread.
+ends = [os.pipe(), os.pipe()]
+streams = [Reader(os.fdopen(end, "rb", 0)) for end, _ in ends]
 timer = threading.Timer(limit_ms / 1000, stop)
 timer.start()
+stdout, stderr = [end for _, end in ends]
+child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+for end in (stdout, stderr):
+    os.close(end)
 status = child.wait()
 timer.cancel()
 killed = is_late.is_set() and status == -9

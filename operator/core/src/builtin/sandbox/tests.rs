@@ -165,8 +165,7 @@ fn code_that_prints_without_end_costs_no_memory_and_ends_as_it_does() {
 #[test]
 fn a_child_of_the_code_that_keeps_its_streams_does_not_change_its_end() {
     let spawn = "import subprocess; print('done', flush=True); subprocess.Popen(['sleep', '4'])";
-    let fine =
-        json!({"success": true, "exitCode": 0, "killed": false, "stdout": "done\n", "truncated": false});
+    let fine = json!({"success": true, "exitCode": 0, "killed": false, "stdout": "done\n", "stderr": "", "truncated": false});
     check(Runtime::Python, &["2500", "100000", spawn], &fine);
     let spawn =
         "console.log('done'); require('child_process').spawn('sleep', ['4'], {stdio: 'inherit'}).unref()";

@@ -32,7 +32,7 @@ pub(super) fn rules() -> RunPolicy {
     }
 }
 
-/// What is tried, by its name. The name server would give it a public address.
+/// A host by the name of what is tried. The name server would give it a public address.
 const HOSTS: &[&str] = &[
     "other.example",
     "example.com",
@@ -228,7 +228,7 @@ fn attacks() -> Vec<Attack> {
 #[tokio::test]
 async fn nothing_that_a_run_may_not_reach_is_dialed() {
     let broker = TestBroker::start().await;
-    // An attempt that passes is told from one without an answer.
+    // An attempt that passes differs from one without an answer.
     let _listener = listen(&broker).await;
     let mut program = Program::start(&broker, &rules()).await;
     let mut count = 0;

@@ -88,7 +88,7 @@ async fn answer(broker: &mut (impl AsyncWrite + Unpin), response: NetworkRespons
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broker_that_answers_nothing_loses_its_link_and_the_next_connection_gets_another() {
+async fn a_silent_broker_loses_its_link_and_the_next_connection_gets_another() {
     let mut run = Between::start(1 << 20).await;
     let (stalled, mut broker) = link(1 << 20);
     run.say(open(1));
@@ -124,7 +124,7 @@ async fn a_broker_that_takes_no_frames_loses_its_link() {
     for _ in 0..40 {
         run.say(NetworkRequest::Data(1, vec![0; 100]));
     }
-    // It waits for nothing but room: the answer is there, and no other connection is asked for.
+    // It waits for nothing but room: the answer is there, and no other connection is requested.
     answer(&mut broker, allowed(1)).await;
     assert_eq!(run.pass(stalled).await, ANSWER_LIMIT);
     assert_eq!(run.got(3).await, ["1 Allowed", "1 BrokerUnavailable", "1 Reset"]);
@@ -132,7 +132,7 @@ async fn a_broker_that_takes_no_frames_loses_its_link() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_the_program_gives_up_is_not_waited_for() {
+async fn a_connection_that_the_program_closes_is_not_waited_for() {
     let mut run = Between::start(1 << 20).await;
     let (quiet, broker) = link(1 << 20);
     run.say(open(1));

@@ -211,6 +211,10 @@ fn a_post_whose_answer_is_lost_is_not_sent_again_and_says_so() {
     let Next::End(ended) = read(&call, no_broker(true), &admitted) else { panic!("no end") };
     assert_eq!(ended.reason, Some(Reason::ResultLost));
     assert!(ended.message.unwrap().contains("look there if it took effect"));
+    for unknown in [EgressResult::TimedOut, EgressResult::Broken { message: "cut".into() }] {
+        let Next::End(ended) = read(&call, Tried::Answered(unknown), &admitted) else { panic!("no end") };
+        assert!(ended.message.unwrap().contains("; the host may have got the POST request"));
+    }
 }
 
 #[test]

@@ -3,12 +3,6 @@
 //! The responses are written after the public documentation of each API. Nothing is sent here: the tests of the egress crate
 //! send the same requests to a stand-in. Programs run under the machine's own Python, without a sandbox.
 
-// What is not a test here is still part of one.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-#[path = "native_skills/case.rs"]
-mod case;
-
 use std::{
     cell::RefCell,
     collections::BTreeSet,
@@ -18,15 +12,15 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Value, json};
-use skillet_core::{
+use crate::{
     builtin::{BuiltinProgram, Response, Step},
     http::{HttpProgram, HttpResponse},
     output::interpret,
     skill::{Handler, Program, check_hosts, validate_skill, warnings},
 };
+use serde_json::{Value, json};
 
-use self::case::{Case, TOKEN, chart, every_skill, for_each_case, policy, skills};
+use super::{Case, TOKEN, chart, every_skill, for_each_case, policy, skills};
 
 fn check_http(case: &Case<'_>, http: &Arc<HttpProgram>) {
     let secrets = http.secrets().into_iter().map(|secret| (secret.name, TOKEN.to_owned())).collect();

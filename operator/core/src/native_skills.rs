@@ -2,8 +2,11 @@
 //!
 //! The tests of two crates read them: those of this crate, and those of the egress crate, which send the requests.
 
-// What is not a test here is still part of one, and each crate uses a part.
-#![allow(clippy::unwrap_used, clippy::panic, dead_code)]
+// All of it is part of tests.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -11,25 +14,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
-use skillet_api::{Skill, SkillPolicySpec};
-use skillet_core::{
+use crate::{
     http::RenderedRequest,
     skill::{Handler, ValidContent, validate_skill},
 };
+use serde_json::Value;
+use skillet_api::{Skill, SkillPolicySpec};
 
-pub(crate) const TOKEN: &str = "t0ken";
+pub const TOKEN: &str = "t0ken";
 
-pub(crate) fn chart() -> PathBuf {
+pub fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/skillet-skills")
 }
 
-pub(crate) fn read(file: &str) -> String {
+pub fn read(file: &str) -> String {
     fs::read_to_string(chart().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
 /// The Skills of a golden file, by name.
-pub(crate) fn skills(golden: &str) -> BTreeMap<String, Skill> {
+pub fn skills(golden: &str) -> BTreeMap<String, Skill> {
     let text = read(&format!("tests/golden/{golden}.yaml"));
     let documents = text.split("\n---\n").map(|document| document.trim_start_matches("---\n"));
     let skill = |document: &str| {
@@ -40,7 +43,7 @@ pub(crate) fn skills(golden: &str) -> BTreeMap<String, Skill> {
 }
 
 /// The policy that the notes of the installation name, with this search engine.
-pub(crate) fn policy(golden: &str, engine: &str) -> SkillPolicySpec {
+pub fn policy(golden: &str, engine: &str) -> SkillPolicySpec {
     let notes = read(&format!("tests/golden/{golden}.notes.txt"));
     let fields = notes.lines().skip_while(|line| *line != "  spec:").skip(1);
     let fields: Vec<&str> = fields.take_while(|line| line.starts_with("    ")).collect();
@@ -49,12 +52,12 @@ pub(crate) fn policy(golden: &str, engine: &str) -> SkillPolicySpec {
     policy
 }
 
-pub(crate) fn every_skill() -> (BTreeMap<String, Skill>, SkillPolicySpec) {
+pub fn every_skill() -> (BTreeMap<String, Skill>, SkillPolicySpec) {
     (skills("all"), policy("all", "{provider: SearXNG, url: 'https://search.example.com'}"))
 }
 
 /// Runs `check` on each case of the skills for which `pick` finds something, and returns the number of cases.
-pub(crate) fn for_each_case<T>(pick: impl Fn(&Handler) -> Option<T>, check: impl Fn(&Case<'_>, &T)) -> usize {
+pub fn for_each_case<T>(pick: impl Fn(&Handler) -> Option<T>, check: impl Fn(&Case<'_>, &T)) -> usize {
     let (skills, policy) = every_skill();
     let mut count = 0;
     for (name, skill) in &skills {
@@ -74,19 +77,19 @@ pub(crate) fn for_each_case<T>(pick: impl Fn(&Handler) -> Option<T>, check: impl
 }
 
 /// An input, and what must come of it.
-pub(crate) struct Case<'a> {
-    pub(crate) name: String,
-    pub(crate) fields: &'a Value,
-    pub(crate) content: &'a ValidContent,
+pub struct Case<'a> {
+    pub name: String,
+    pub fields: &'a Value,
+    pub content: &'a ValidContent,
 }
 
 impl Case<'_> {
-    pub(crate) fn text(&self, field: &str) -> Option<&str> {
+    pub fn text(&self, field: &str) -> Option<&str> {
         self.fields[field].as_str()
     }
 
     /// True for an input that the schema refuses, as the case says.
-    pub(crate) fn is_refused(&self) -> bool {
+    pub fn is_refused(&self) -> bool {
         let checked = self.content.input_schema.as_ref().unwrap().check(&self.fields["input"]);
         let Some(part) = self.text("refused") else {
             assert!(checked.is_ok(), "{}: the schema refuses the input: {checked:?}", self.name);
@@ -97,7 +100,7 @@ impl Case<'_> {
     }
 
     /// Checks an output and its schema against `output`, `contains`, `lacks` and `violation`.
-    pub(crate) fn check_output(&self, output: &Value) {
+    pub fn check_output(&self, output: &Value) {
         let name = &self.name;
         let checked = self.content.output_schema.as_ref().map_or(Ok(()), |schema| schema.check(output));
         if let Some(part) = self.text("violation") {
@@ -117,7 +120,7 @@ impl Case<'_> {
     }
 
     /// Checks method, URL, body and the headers that the case names.
-    pub(crate) fn check_request(&self, request: &RenderedRequest) {
+    pub fn check_request(&self, request: &RenderedRequest) {
         let (name, expected) = (&self.name, &self.fields["request"]);
         assert_eq!(Some(request.method.as_str()), expected["method"].as_str(), "{name}");
         assert_eq!(Some(request.url.as_str()), expected["url"].as_str(), "{name}");
@@ -135,7 +138,7 @@ impl Case<'_> {
     }
 
     /// Checks the reason and the message of an error against `error`.
-    pub(crate) fn check_error(&self, reason: &str, message: &str) {
+    pub fn check_error(&self, reason: &str, message: &str) {
         let (name, expected) = (&self.name, &self.fields["error"]);
         assert_eq!(Some(reason), expected["reason"].as_str(), "{name}: {message}");
         let part = expected["message"].as_str().unwrap();
@@ -143,7 +146,7 @@ impl Case<'_> {
     }
 
     /// Status, content type and body of the response.
-    pub(crate) fn response(&self) -> (u16, &str, Vec<u8>) {
+    pub fn response(&self) -> (u16, &str, Vec<u8>) {
         let response = &self.fields["response"];
         let body = match &response["body"] {
             Value::String(text) => text.clone(),
