@@ -246,10 +246,8 @@ impl Attempt<'_> {
         let never = match nodes.list(&ListParams::default().match_any()).await {
             Ok(nodes) => {
                 let mut nodes = nodes.items;
-                if self.plan.admitted.content.network.is_some() {
-                    let avoided = isolation::nodes_without_egress(&lock(&self.ctx.probed));
-                    nodes.retain(|node| !avoided.contains(&node.name_any()));
-                }
+                let avoided = build::avoided_nodes(self.plan, &lock(&self.ctx.probed));
+                nodes.retain(|node| !avoided.contains(&node.name_any()));
                 pod.and_then(|pod| capacity::never_fits(&pod, &nodes))
             }
             Err(error) => {

@@ -76,15 +76,15 @@ impl Network {
         // Without the copy the socket cannot look busy, so the caller waits even if it did not want to.
         let waits = !file.is_nonblocking || socket.program_end.is_none();
         let is_held = !waits && self.holds.begin(file.inode, Instant::now());
-        let filled = if waits || is_held { 0 } else { socket.fill() };
+        let waits = waits || is_held;
+        let filled = if waits { 0 } else { socket.fill() };
         if !is_held {
             socket.program_end = None;
         }
-        let waits = waits || is_held;
         let port = socket.local.map(|local| local.port()).filter(|port| *port != 0).unwrap_or(port);
         socket.local = Some(SocketAddr::new(OWN.into(), port));
         let caller = waits.then_some(call.id);
-        socket.state = State::Connecting(Connecting { channel, peer, caller, is_held, filled });
+        socket.state = State::Connecting(Connecting { channel, peer, caller, filled });
         self.channels.insert(channel, file.inode);
         self.requests.push(NetworkRequest::Open(OpenChannel { channel, host, port: peer.port() }));
         if waits { Ok(Answer::Nothing) } else { Err(libc::EINPROGRESS) }
@@ -131,9 +131,7 @@ impl Network {
     /// Tells a caller that does not want to wait that its connection is not made yet.
     pub(super) fn end_hold(&mut self, inode: u64) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
-        let State::Connecting(connecting) = &mut socket.state else { return };
-        let (Some(call), true) = (connecting.caller, connecting.is_held) else { return };
-        connecting.is_held = false;
+        let State::Connecting(Connecting { caller: Some(call), .. }) = socket.state else { return };
         if socket.program_end.is_none() {
             // Without the copy the socket cannot look busy: the caller waits even if it did not want to.
             return;
@@ -152,10 +150,8 @@ impl Network {
         let Some(inode) = self.channels.get(&opened.channel).copied() else { return };
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         let State::Connecting(connecting) = &socket.state else { return };
-        let Connecting { channel, peer, caller, filled, is_held } = *connecting;
-        if is_held {
-            self.holds.end(inode);
-        }
+        let Connecting { channel, peer, caller, filled } = *connecting;
+        self.holds.end(inode);
         let error = error_of(opened.verdict);
         if error == 0 {
             let flow = Some(Flow::new());

@@ -14,7 +14,7 @@ const SPARED: u32 = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    /// Sockets whose caller may still be held, the oldest first.
+    /// Sockets whose caller is held, the oldest first.
     held: VecDeque<(Instant, u64)>,
     spared: u32,
 }

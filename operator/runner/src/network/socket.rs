@@ -59,8 +59,6 @@ pub(crate) struct Connecting {
     pub(crate) peer: SocketAddr,
     /// The call that waits for the connection.
     pub(crate) caller: Option<u64>,
-    /// The caller does not want to wait, and does so for a moment only.
-    pub(crate) is_held: bool,
     /// Bytes that make the program's end look full until the connection is made.
     pub(crate) filled: usize,
 }

@@ -20,6 +20,14 @@ pub(crate) fn job_name(execution_uid: &str, ordinal: u32) -> String {
     format!("run-{execution_uid}-{ordinal}")
 }
 
+/// Returns the nodes on which the plan's program could not reach its hosts.
+pub(crate) fn avoided_nodes(plan: &Plan, probed: &[NodeStatus]) -> Vec<String> {
+    match &plan.admitted.content.network {
+        Some(_) => isolation::nodes_without_egress(probed),
+        None => Vec::new(),
+    }
+}
+
 /// The manifest's input for one attempt.
 pub(crate) fn spec(
     plan: &Plan,
@@ -50,10 +58,7 @@ pub(crate) fn spec(
             (names::LABEL_VERSION.to_owned(), plan.version()),
         ]),
         annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), reference.name.clone())]),
-        nodes: Nodes::Except(match &admitted.content.network {
-            Some(_) => isolation::nodes_without_egress(probed),
-            None => Vec::new(),
-        }),
+        nodes: Nodes::Except(avoided_nodes(plan, probed)),
         upload_mib: admitted.content.network.as_ref().map(|_network| policy.network.transfer_mib),
     }
 }

@@ -99,7 +99,7 @@ fn response_of(call: &Call, tried: Tried, limit: Duration) -> Result<Received, F
     let place = call.place();
     let result = match tried {
         Tried::NoBroker { message, was_sent: true } if !call.request().method.is_safe() => {
-            return Err((Reason::ResultLost, format!("{message}; {}", may_have_got(call.request().method))));
+            return Err((Reason::ResultLost, with_open_end(message, call.request().method)));
         }
         Tried::NoBroker { message, .. } => return Err((Reason::BrokerUnavailable, message)),
         Tried::Answered(result) => result,
@@ -132,7 +132,13 @@ fn response_of(call: &Call, tried: Tried, limit: Duration) -> Result<Received, F
 
 /// Adds that the host may have done what a request asks for, if that changes something.
 fn with_open_end(message: String, method: HttpMethod) -> String {
-    if method.is_safe() { message } else { format!("{message}; {}", may_have_got(method)) }
+    if method.is_safe() {
+        return message;
+    }
+    let method = method.as_str();
+    format!(
+        "{message}; the host may have got the {method} request: look there if it took effect, before you send it again"
+    )
 }
 
 pub(super) fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> Conclusion {
@@ -164,20 +170,12 @@ fn failed(reason: Reason, message: &str, masker: &Masker) -> Conclusion {
 
 /// Names the request whose end nobody knows, if it may change something, in the message of a run that was ended meanwhile.
 pub(super) fn with_open_request(conclusion: Conclusion, method: Option<HttpMethod>) -> Conclusion {
-    let method = method.filter(|method| !method.is_safe());
     match (method, conclusion.reason, &conclusion.message) {
         (Some(method), Some(Reason::Cancelled | Reason::TimedOut), Some(message)) => {
-            Conclusion { message: Some(format!("{message}; {}", may_have_got(method))), ..conclusion }
+            Conclusion { message: Some(with_open_end(message.clone(), method)), ..conclusion }
         }
         _ => conclusion,
     }
-}
-
-fn may_have_got(method: HttpMethod) -> String {
-    let method = method.as_str();
-    format!(
-        "the host may have got the {method} request: look there if it took effect, before you send it again"
-    )
 }
 
 /// The end of a run whose request was sent by an operator that is gone.
