@@ -17,7 +17,6 @@ use tokio::time::sleep;
 use crate::load::Neighbor;
 
 const NAMESPACE: &str = "skillet-system";
-const BROKER: &str = "app.kubernetes.io/name=skillet,app.kubernetes.io/component=broker";
 
 /// Longer than the operator waits for a broker's answer, shorter than the kubelet waits for its probes.
 const SILENCE: Duration = Duration::from_secs(18);
@@ -75,7 +74,7 @@ print(json.dumps({"got": got, "unread": unread.read(1)[0]}))
 /// The process of the one broker.
 async fn broker(j: &Journey) -> Result<u32> {
     let pods: Api<Pod> = Api::namespaced(j.client.clone(), NAMESPACE);
-    let found = pods.list(&ListParams::default().labels(BROKER)).await?.items;
+    let found = pods.list(&ListParams::default().labels(operator::BROKER)).await?.items;
     let pod = found.into_iter().find(operator::is_ready).context("no broker is ready")?;
     process::of_pod("broker", &pod.name_any())
 }

@@ -33,6 +33,9 @@ pub async fn pod(client: &Client) -> Result<Pod> {
     pods.items.into_iter().find(leads).context("no operator leads in the cluster; run `make deploy`")
 }
 
+/// Labels of the broker's pods.
+pub const BROKER: &str = "app.kubernetes.io/name=skillet,app.kubernetes.io/component=broker";
+
 /// The pod of an operator and its process on this machine.
 #[derive(Debug, PartialEq)]
 pub struct Leader {

@@ -7,8 +7,6 @@ use serde_json::{Value, json};
 use skillet_api::{Phase, Reason, Verdict, network::Connections};
 use skillet_e2e::{Ended, Journey, SkillDraft, journey, journey_under, operator, policy, stand_in::StandIn};
 
-const BROKER: &str = "app.kubernetes.io/name=skillet,app.kubernetes.io/component=broker";
-
 /// Asks the stand-in with the standard library, as any program would.
 const PROGRAM: &str = r#"
 import json, sys, urllib.request
@@ -209,7 +207,7 @@ print(json.dumps({"first": first, "lost": lost, "again": again}))
         let execution = j.start("holds", json!({ "to": [host.host, host.port] })).await?;
         j.running(&execution).await?;
         host.answered(1, Duration::from_secs(20)).await?;
-        assert!(operator::kill_pods(&j.client, BROKER).await? > 0);
+        assert!(operator::kill_pods(&j.client, operator::BROKER).await? > 0);
         let ended = j.ended(&execution).await?;
         let record = connections(&ended);
         let output = ended.output();
