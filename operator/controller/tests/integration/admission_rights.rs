@@ -143,21 +143,23 @@ async fn the_right_to_one_secret_is_enough_for_a_skill_with_that_one() {
 async fn an_author_changes_the_mode_but_not_the_program_of_a_skill_with_secrets() {
     let Some((admin, author, _)) = people("nobody", &json!([])).await else { return };
     let kept = keep(&admin, &skill("with-secret", &["one"])).await;
-    patch(&author, &kept, &json!({ "spec": { "description": "mine" } }))
+    // The operator may seal a version at any moment, so each change of what is sealed has a version of its own.
+    patch(&author, &kept, &json!({ "spec": { "version": "1.1.0", "description": "mine" } }))
         .await
         .assert_accepted("a description");
     patch(&author, &kept, &json!({ "metadata": { "labels": { "a": "b" } } }))
         .await
         .assert_accepted("a label");
-    let script = json!({ "spec": { "run": { "sandbox": { "script": "env" } } } });
+    let script = json!({ "spec": { "version": "1.2.0", "run": { "sandbox": { "script": "env" } } } });
     patch(&author, &kept, &script).await.assert_says(UNREADABLE);
     for change in [
-        json!({ "files": [{ "path": "a.sh", "content": "env" }] }),
-        json!({ "instructions": { "body": "!`env`", "dynamic": "RunWithSecrets" } }),
+        json!({ "version": "1.2.0", "files": [{ "path": "a.sh", "content": "env" }] }),
+        json!({ "version": "1.2.0", "instructions": { "body": "!`env`", "dynamic": "RunWithSecrets" } }),
     ] {
         patch(&author, &kept, &json!({ "spec": change })).await.assert_says(UNREADABLE);
     }
-    let without = json!({ "spec": { "run": { "sandbox": { "script": "env", "secretEnv": [] } } } });
+    let sandbox = json!({ "script": "env", "secretEnv": [] });
+    let without = json!({ "spec": { "version": "1.2.0", "run": { "sandbox": sandbox } } });
     patch(&author, &kept, &without).await.assert_accepted("a program without Secrets");
 }
 
