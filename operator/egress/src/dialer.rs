@@ -46,6 +46,15 @@ impl Connect for SystemConnect {
     }
 }
 
+/// Deadlines of one connection.
+#[derive(Clone, Copy)]
+struct Times {
+    /// For the turn of its tenant.
+    turn: Instant,
+    /// For the whole.
+    connected: Instant,
+}
+
 /// Opens connections under the rules of a run.
 #[derive(Clone)]
 pub(crate) struct Dialer {
@@ -90,10 +99,23 @@ impl Dialer {
         Self { resolver, connect, limits: Limits::new(limits), connect_limit: DIAL_LIMIT, metrics }
     }
 
-    /// Opens a connection to a host, or says why not.
+    /// Opens a connection to a host within [`DIAL_LIMIT`], or says why not.
     pub(crate) async fn dial(&self, scope: &Arc<RunScope>, host: &str, port: u16) -> Result<Dialed, Refusal> {
-        let began = Instant::now();
-        let dialed = self.attempt(scope, host, port, began + self.connect_limit).await;
+        self.dial_within(self.connect_limit, scope, host, port).await
+    }
+
+    /// Opens a connection to a host within `limit`, at most [`DIAL_LIMIT`], or says why not.
+    pub(crate) async fn dial_within(
+        &self,
+        limit: Duration,
+        scope: &Arc<RunScope>,
+        host: &str,
+        port: u16,
+    ) -> Result<Dialed, Refusal> {
+        let (began, limit) = (Instant::now(), limit.min(self.connect_limit));
+        // The rest of the time is for the host.
+        let times = Times { turn: began + limit / 2, connected: began + limit };
+        let dialed = self.attempt(scope, host, port, times).await;
         self.metrics.dialed(dialed.as_ref().map_or_else(|refusal| refusal.verdict, |_| Verdict::Allowed));
         self.metrics.dial_seconds(began.elapsed());
         dialed
@@ -104,7 +126,7 @@ impl Dialer {
         scope: &Arc<RunScope>,
         host: &str,
         port: u16,
-        deadline: Instant,
+        times: Times,
     ) -> Result<Dialed, Refusal> {
         let host = scope.policy.check_host(host, port).map_err(|verdict| match verdict {
             Verdict::PortNotAllowed => refusal(verdict, format!("port {port} of the host is not allowed")),
@@ -112,11 +134,9 @@ impl Dialer {
         })?;
         let full = |message: &str| refusal(Verdict::EgressLimitReached, message);
         let run = scope.enter().await.ok_or_else(|| full("the run has no more connections"))?;
-        // The rest of the time is for the host.
-        let turn_by = deadline - self.connect_limit / 2;
-        let tenant = self.limits.enter(&scope.tenant, turn_by).await.map_err(full)?;
+        let tenant = self.limits.enter(&scope.tenant, times.turn).await.map_err(full)?;
         let places = Places { _run: run, _tenant: tenant };
-        let addresses = match timeout_at(deadline, self.resolver.resolve(&host)).await {
+        let addresses = match timeout_at(times.connected, self.resolver.resolve(&host)).await {
             Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => return Err(unresolved(&error)),
             Err(_) => return Err(unresolved(&ResolveError::TimedOut)),
@@ -125,7 +145,7 @@ impl Dialer {
             let message = "the host has an address that may not be reached";
             Refusal { address, ..refusal(Verdict::AddressNotAllowed, message) }
         })?;
-        let (stream, address) = self.connect(&addresses, port, deadline).await?;
+        let (stream, address) = self.connect(&addresses, port, times.connected).await?;
         Ok(Dialed { stream, host, address, places })
     }
 

@@ -24,7 +24,7 @@ use skillet_protocol::Verdict;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     task::JoinSet,
-    time::timeout,
+    time::{Instant, timeout_at},
 };
 use tokio_rustls::{TlsConnector, rustls::ClientConfig};
 use url::Url;
@@ -71,15 +71,17 @@ struct Checked {
 impl Requester {
     /// Sends a request and returns its outcome with all its connections.
     pub(crate) async fn send(&self, request: EgressRequest, memory: &mut Reservation) -> EgressResponse {
-        let limit = Duration::from_millis(request.timeout_ms).min(LONGEST_TIMEOUT);
+        let deadline = Instant::now() + Duration::from_millis(request.timeout_ms).min(LONGEST_TIMEOUT);
         let mut record = Record::default();
         let result = match check(request) {
             Err(message) => EgressResult::Invalid { message },
-            Ok(checked) => match timeout(limit, self.follow(checked, &mut record, memory)).await {
-                Ok(Ok(response)) => EgressResult::Response(response),
-                Ok(Err(result)) => result,
-                Err(_) => EgressResult::TimedOut,
-            },
+            Ok(checked) => {
+                match timeout_at(deadline, self.follow(checked, deadline, &mut record, memory)).await {
+                    Ok(Ok(response)) => EgressResult::Response(response),
+                    Ok(Err(result)) => result,
+                    Err(_) => EgressResult::TimedOut,
+                }
+            }
         };
         self.metrics.request(result.outcome());
         EgressResponse { result, connections: record.finish() }
@@ -88,13 +90,14 @@ impl Requester {
     async fn follow(
         &self,
         checked: Checked,
+        deadline: Instant,
         record: &mut Record,
         memory: &mut Reservation,
     ) -> Result<HttpResponse, EgressResult> {
         let Checked { scope, mut hop, body, others, redirects, limit } = checked;
         let mut followed = 0;
         loop {
-            let exchange = self.exchange(&scope, &hop, &body, record).await?;
+            let exchange = self.exchange(&scope, &hop, &body, deadline, record).await?;
             let Exchange { response, bytes, .. } = exchange;
             let (mut parts, incoming) = response.into_parts();
             let location = redirect::location(parts.status, &parts.headers);
@@ -126,13 +129,15 @@ impl Requester {
         scope: &Arc<RunScope>,
         hop: &Hop,
         body: &Bytes,
+        deadline: Instant,
         record: &mut Record,
     ) -> Result<Exchange, EgressResult> {
         let invalid = |message: &str| EgressResult::Invalid { message: message.to_owned() };
         let host = hop.url.host_str().ok_or_else(|| invalid("the URL has no host"))?;
         let port = hop.url.port_or_known_default().ok_or_else(|| invalid("the URL has no port"))?;
         record.begin(host, port);
-        let dialed = match self.dialer.dial(scope, host, port).await {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let dialed = match self.dialer.dial_within(left, scope, host, port).await {
             Ok(dialed) => dialed,
             Err(refusal) => {
                 record.decide(refusal.verdict, refusal.address);

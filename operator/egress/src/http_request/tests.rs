@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
-use tokio::{io::AsyncReadExt as _, net::TcpListener};
+use tokio::{io::AsyncReadExt as _, net::TcpListener, time::timeout};
 
 use super::*;
 use crate::testing::{PUBLIC, TestBroker, http_host, policy, read_request, rule};
@@ -157,6 +157,20 @@ async fn a_host_that_does_not_answer_is_a_timeout_with_its_connection() {
     assert_eq!(outcome.result, EgressResult::TimedOut);
     assert_eq!(outcome.connections[0].verdict, Verdict::Allowed);
     assert!(outcome.connections[0].duration_ms >= 40, "{:?}", outcome.connections);
+}
+
+#[tokio::test]
+async fn a_request_with_little_time_is_refused_by_its_tenants_rate_and_blames_no_host() {
+    let broker = TestBroker::start_with(|settings| settings.limits.tenant_rate = 1).await;
+    let (host, requests) = http_host(response("200 OK", "", "")).await;
+    broker.host("api.example.com", 80, host);
+    replied(&broker.client().request(get("http://api.example.com/")).await.unwrap());
+    let request = EgressRequest { timeout_ms: 100, ..get("http://api.example.com/") };
+    let outcome = broker.client().request(request).await.unwrap();
+    let message = "the namespace opens connections too fast".to_owned();
+    assert_eq!(outcome.result, EgressResult::Failed { verdict: Verdict::EgressLimitReached, message });
+    assert_eq!(outcome.connections[0].verdict, Verdict::EgressLimitReached);
+    assert_eq!(requests.all().len(), 1);
 }
 
 #[tokio::test]
