@@ -34,7 +34,7 @@ pub use message::{
 pub use network::{
     Channel, ChannelOpened, CloseKind, EXTENDED_CHANNELS, EXTRA_WINDOW_BYTES, HostRule, INITIAL_WINDOW_BYTES,
     MAX_CHANNELS, MAX_NETWORK_DATA, NetworkRequest, NetworkResponse, OpenChannel, RefusedConnection,
-    RunNetwork, Verdict,
+    RunNetwork, Verdict, host_address, host_index, named_hosts,
 };
 pub use receipt::{Receipt, RunOutcome, StreamSummary, TERMINATION_MESSAGE_BYTES};
 pub use run::{FileContent, InvalidRun, Program, Run, RunFile, RunLimits};

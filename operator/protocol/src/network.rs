@@ -16,6 +16,8 @@
 //! - Frames of a channel that is over are ignored, because the sides do not end it at the same time.
 //! - `Exit` ends every channel. Bytes before an `End` are still delivered to the host.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use serde::{Deserialize, Serialize};
 
 use crate::frame::{Frame, Kind, encode};
@@ -65,6 +67,34 @@ pub struct HostRule {
     /// A name such as `api.example.com`, or `*.example.com` for all names below it.
     pub name: String,
     pub ports: Vec<u16>,
+}
+
+/// The first address for the hosts of a program. Those below it are the sandbox's own; the range of 198.18.0.0/15 is for
+/// benchmarks only.
+const FIRST_HOST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 1, 0]);
+
+/// Returns the address by which a program means the host number `index` of its run, from 0. It means nothing outside of the sandbox.
+pub fn host_address(index: u32) -> Ipv4Addr {
+    Ipv4Addr::from(FIRST_HOST_ADDRESS.saturating_add(index))
+}
+
+/// Returns the number of the host that a program means by an address. `None`: it is no address of [`host_address`].
+pub fn host_index(address: Ipv4Addr) -> Option<u32> {
+    u32::from(address).checked_sub(FIRST_HOST_ADDRESS)
+}
+
+/// Returns the hosts that rules name without a pattern, each once. They are the first hosts of a run, so the address of each is
+/// known before the run begins.
+pub fn named_hosts(rules: &[HostRule]) -> Vec<&str> {
+    let mut hosts: Vec<&str> = Vec::new();
+    for HostRule { name, .. } in rules {
+        let is_loopback = name == "localhost" || name.ends_with(".localhost");
+        let is_name = !name.starts_with('*') && name.parse::<IpAddr>().is_err() && !is_loopback;
+        if is_name && !hosts.contains(&name.as_str()) {
+            hosts.push(name);
+        }
+    }
+    hosts
 }
 
 /// From the runner, through the operator, to the broker.

@@ -98,13 +98,13 @@ const SHELL: &[Client] = &[
         "/usr/bin/psql",
         "psql",
         "PGCONNECT_TIMEOUT=5 psql -w 'host=postgres.example user=u dbname=d' 2>&1 | tail -1",
-        "psql: error: connection to server at \"postgres.example\" (198.18.1.0), port 5432 failed: FATAL:  go away\n",
+        "psql: error: connection to server at \"postgres.example\" (198.18.1.3), port 5432 failed: FATAL:  go away\n",
     ),
     (
         "/usr/bin/ssh",
         "ssh",
         "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null u@ssh.example 2>&1 | tail -1 | tr -d '\\r'",
-        "Connection closed by 198.18.1.0 port 22\n",
+        "Connection closed by 198.18.1.4 port 22\n",
     ),
     (
         "/usr/bin/pip3",

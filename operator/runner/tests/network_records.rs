@@ -63,7 +63,7 @@ const V4: &[&str] = &[
     "192.0.2.1",
     "192.88.99.1",
     "192.168.0.1",
-    "198.18.1.0",
+    "198.18.1.2",
     "198.18.9.9",
     "198.19.255.255",
     "198.51.100.1",
@@ -88,13 +88,14 @@ const V6: &[&str] = &[
     "fec0::1",
     "ff02::1",
 ];
-// An allowed name with more behind it is a resolver's search, which is refused and not recorded.
 const NAMES: &[&str] = &[
     "other.example",
     "wild.example",
     "xwild.example",
     "other.allowed-example",
     "x.allowed.example",
+    "allowed.example.other",
+    "allowed.example.default.svc.cluster.local",
     "example",
     "com",
     "localhost.example",

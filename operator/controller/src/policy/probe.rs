@@ -144,6 +144,7 @@ fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSp
         nodes: Nodes::Only(name),
         // The runner then tells if the kernel can do it.
         upload_mib: policy.network_enabled.then_some(0),
+        named_hosts: Vec::new(),
     }
 }
 

@@ -1,31 +1,32 @@
 //! The sandbox's Job: the only manifest under which foreign code ever runs. Pure; golden tests hold every combination.
 
+mod volumes;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::{
     api::{
         batch::v1::{Job, JobSpec},
         core::v1::{
-            Affinity, Capabilities, Container, EmptyDirVolumeSource, ImageVolumeSource, NodeAffinity,
-            NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodDNSConfig, PodSecurityContext,
-            PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext, Volume,
-            VolumeMount,
+            Affinity, Capabilities, Container, HostAlias, NodeAffinity, NodeSelector,
+            NodeSelectorRequirement, NodeSelectorTerm, PodDNSConfig, PodSecurityContext, PodSpec,
+            PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext,
         },
     },
     apimachinery::pkg::api::resource::Quantity,
 };
 use kube::api::ObjectMeta;
 use skillet_api::IsolationLevel;
+use skillet_protocol::host_address;
 
+use self::volumes::{mounts, runner_mount, volumes};
 use crate::settings::{RunnerDelivery, SandboxSettings};
 
 /// Path of the runner in every sandbox.
 pub(crate) const RUNNER_PATH: &str = "/skillet/skillet-runner";
 const RUNNER_FOLDER: &str = "/skillet";
-const RUNNER_VOLUME: &str = "runner";
 /// Folder of an image with files of the skill.
 pub(crate) const BUNDLE_FOLDER: &str = "/bundle";
-const BUNDLE_VOLUME: &str = "bundle";
 /// Name of the one container.
 pub(crate) const CONTAINER: &str = "sandbox";
 /// Under a user namespace every sandbox has this uid, which no other has on the node.
@@ -70,6 +71,9 @@ pub(crate) struct SandboxSpec {
     ///
     /// The pod has no network in either case. The runner sends the bytes up the stream of its output.
     pub(crate) upload_mib: Option<u32>,
+    /// Names of hosts, in the order of their addresses in the sandbox: its file of hosts has them, so that a program finds them
+    /// without the runner.
+    pub(crate) named_hosts: Vec<String>,
 }
 
 /// The nodes that may have the sandbox.
@@ -131,6 +135,7 @@ fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
             nameservers: Some(vec!["127.0.0.1".into()]),
             ..PodDNSConfig::default()
         }),
+        host_aliases: host_aliases(&spec.named_hosts),
         host_users: match spec.isolation {
             IsolationLevel::Strict => Some(false),
             IsolationLevel::Compatible => None,
@@ -185,6 +190,15 @@ fn affinity(nodes: &Nodes) -> Option<Affinity> {
         }),
         ..Affinity::default()
     })
+}
+
+/// The kubelet writes them into the sandbox's file of hosts.
+fn host_aliases(names: &[String]) -> Option<Vec<HostAlias>> {
+    let alias = |(name, index): (&String, u32)| HostAlias {
+        ip: host_address(index).to_string(),
+        hostnames: Some(vec![name.clone()]),
+    };
+    some_unless_empty(&names.iter().zip(0..).map(alias).collect::<Vec<_>>())
 }
 
 fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
@@ -248,62 +262,6 @@ fn installer(settings: &SandboxSettings) -> Container {
         }),
         volume_mounts: Some(vec![runner_mount(false)]),
         ..Container::default()
-    }
-}
-
-fn volumes(spec: &SandboxSpec, settings: &SandboxSettings) -> Option<Vec<Volume>> {
-    let runner = spec.needs_runner.then(|| runner_volume(settings.runner_delivery, settings));
-    let bundle = spec.bundle_image.as_ref().map(|reference| Volume {
-        name: BUNDLE_VOLUME.into(),
-        // A digest never changes, so an image that the node has is the right one.
-        image: Some(ImageVolumeSource {
-            reference: Some(reference.clone()),
-            pull_policy: Some("IfNotPresent".into()),
-        }),
-        ..Volume::default()
-    });
-    let volumes: Vec<Volume> = runner.into_iter().chain(bundle).collect();
-    (!volumes.is_empty()).then_some(volumes)
-}
-
-fn mounts(spec: &SandboxSpec) -> Option<Vec<VolumeMount>> {
-    let runner = spec.needs_runner.then(|| runner_mount(true));
-    let bundle = spec.bundle_image.as_ref().map(|_reference| VolumeMount {
-        name: BUNDLE_VOLUME.into(),
-        mount_path: BUNDLE_FOLDER.into(),
-        read_only: Some(true),
-        ..VolumeMount::default()
-    });
-    let mounts: Vec<VolumeMount> = runner.into_iter().chain(bundle).collect();
-    (!mounts.is_empty()).then_some(mounts)
-}
-
-fn runner_volume(delivery: RunnerDelivery, settings: &SandboxSettings) -> Volume {
-    let (image, empty_dir) = match delivery {
-        RunnerDelivery::ImageVolume => (
-            Some(ImageVolumeSource {
-                reference: Some(settings.runner_image.clone()),
-                pull_policy: settings.image_pull_policy.clone(),
-            }),
-            None,
-        ),
-        RunnerDelivery::InitContainer => (
-            None,
-            Some(EmptyDirVolumeSource {
-                size_limit: Some(Quantity("16Mi".into())),
-                ..EmptyDirVolumeSource::default()
-            }),
-        ),
-    };
-    Volume { name: RUNNER_VOLUME.into(), image, empty_dir, ..Volume::default() }
-}
-
-fn runner_mount(is_read_only: bool) -> VolumeMount {
-    VolumeMount {
-        name: RUNNER_VOLUME.into(),
-        mount_path: RUNNER_FOLDER.into(),
-        read_only: Some(is_read_only),
-        ..VolumeMount::default()
     }
 }
 

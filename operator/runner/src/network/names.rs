@@ -1,17 +1,15 @@
 //! The names that a run may connect to, and the synthetic address of each that its program looked up.
 //!
-//! Pure. A name gets an address only if a rule allows it, and keeps that address for the run.
+//! Pure. A name gets an address only if a rule allows it, and keeps that address for the run. Names that rules spell out have
+//! theirs from the beginning: a sandbox may have them in its file of hosts, so that nobody looks them up.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use skillet_protocol::{HostRule, Verdict};
+use skillet_protocol::{HostRule, Verdict, host_address, host_index, named_hosts};
 
 /// Names of one run. A wildcard allows endless ones, and each takes memory.
 const MAX_NAMES: usize = 4096;
-
-/// The first synthetic address. Those below it are the sandbox's own; the range of 198.18.0.0/15 is for benchmarks only.
-const FIRST: u32 = u32::from_be_bytes([198, 18, 1, 0]);
 
 /// Longest name, in characters.
 pub(crate) const MAX_NAME: usize = 253;
@@ -21,7 +19,7 @@ pub(crate) struct Names {
     rules: Vec<HostRule>,
     by_name: HashMap<String, u32>,
     /// Names in the order of their addresses.
-    looked_up: Vec<String>,
+    known: Vec<String>,
 }
 
 /// The result of a lookup.
@@ -35,7 +33,9 @@ pub(crate) enum Lookup {
 
 impl Names {
     pub(crate) fn new(rules: Vec<HostRule>) -> Self {
-        Self { rules, ..Self::default() }
+        let known: Vec<String> = named_hosts(&rules).into_iter().map(str::to_owned).collect();
+        let by_name = known.iter().cloned().zip(0..).collect();
+        Self { rules, by_name, known }
     }
 
     /// Returns the address of `name`, which is in lower case.
@@ -47,16 +47,15 @@ impl Names {
             return Lookup::NotAllowed;
         }
         if let Some(at) = self.by_name.get(name) {
-            return Lookup::Address(address(*at));
+            return Lookup::Address(host_address(*at));
         }
-        let Some(at) =
-            u32::try_from(self.looked_up.len()).ok().filter(|_found| self.looked_up.len() < MAX_NAMES)
+        let Some(at) = u32::try_from(self.known.len()).ok().filter(|_found| self.known.len() < MAX_NAMES)
         else {
             return Lookup::Full;
         };
         self.by_name.insert(name.to_owned(), at);
-        self.looked_up.push(name.to_owned());
-        Lookup::Address(address(at))
+        self.known.push(name.to_owned());
+        Lookup::Address(host_address(at))
     }
 
     /// Returns the host that a connection to `ip` means, if a rule allows it at `port`.
@@ -76,26 +75,13 @@ impl Names {
     /// Returns the name that has the synthetic address `ip`.
     pub(crate) fn name(&self, ip: IpAddr) -> Option<&str> {
         let IpAddr::V4(ip) = ip else { return None };
-        let at = u32::from(ip).checked_sub(FIRST)?;
-        self.looked_up.get(usize::try_from(at).ok()?).map(String::as_str)
-    }
-
-    /// True if `name` is an allowed name with one of the resolver's search domains behind it: no attempt of the program.
-    pub(crate) fn is_searched(&self, name: &str) -> bool {
-        // Every name is allowed by "*", with a search domain or without.
-        let mut rules = self.rules.iter().filter(|rule| rule.name != EVERY);
-        rules.any(|rule| {
-            name.match_indices('.').any(|(at, _)| is_name(&name[..at]) && matches(&rule.name, &name[..at]))
-        })
+        let at = usize::try_from(host_index(ip)?).ok()?;
+        self.known.get(at).map(String::as_str)
     }
 
     fn is_allowed(&self, name: &str) -> bool {
         is_name(name) && self.rules.iter().any(|rule| matches(&rule.name, name))
     }
-}
-
-fn address(at: u32) -> Ipv4Addr {
-    Ipv4Addr::from(FIRST + at)
 }
 
 /// True for letters, digits, hyphens and underscores in labels of 1 to 63.
@@ -135,14 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn under_every_name_a_refused_one_is_an_attempt_of_the_program() {
-        let names = names(&[("*", &[443])]);
-        for name in ["169.254.169.254", "8.8.8.8", "a.b.c~"] {
-            assert!(!names.is_searched(name), "{name}");
-        }
-    }
-
-    #[test]
     fn a_name_keeps_its_address_and_the_address_its_name() {
         let mut names = names(&[("a.example", &[80]), ("*.b.example", &[443])]);
         let Lookup::Address(first) = names.look_up("a.example") else { panic!() };
@@ -153,6 +131,18 @@ mod tests {
         assert_eq!(names.host(first.into(), 80), Ok("a.example".into()));
         assert_eq!(names.host(second.into(), 443), Ok("x.y.b.example".into()));
         assert_eq!(names.host(first.into(), 443), Err(Verdict::PortNotAllowed));
+    }
+
+    #[test]
+    fn names_that_rules_spell_out_have_their_address_without_a_look_up() {
+        let mut names = names(&[("*.b.example", &[443]), ("a.example", &[80]), ("c.example", &[80])]);
+        for (ip, host) in [("198.18.1.0", "a.example"), ("198.18.1.1", "c.example")] {
+            assert_eq!(names.host(ip.parse().unwrap(), 80), Ok(host.into()));
+            assert_eq!(names.host(ip.parse().unwrap(), 443), Err(Verdict::PortNotAllowed));
+        }
+        assert_eq!(names.host("198.18.1.2".parse().unwrap(), 443), Err(Verdict::HostNotAllowed));
+        assert_eq!(names.look_up("x.b.example"), Lookup::Address(Ipv4Addr::new(198, 18, 1, 2)));
+        assert_eq!(names.look_up("c.example"), Lookup::Address(Ipv4Addr::new(198, 18, 1, 1)));
     }
 
     #[test]
@@ -201,13 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn addresses_without_a_looked_up_name_are_refused() {
-        let mut names = names(&[("a.example", &[80]), ("203.0.113.7", &[80])]);
+    fn addresses_without_a_name_are_refused() {
+        let mut names = names(&[("*.a.example", &[80]), ("203.0.113.7", &[80])]);
         let refused = Err(Verdict::HostNotAllowed);
         for ip in ["198.18.1.0", "198.18.0.1", "198.19.255.255", "10.0.0.1", "127.0.0.1", "::1", "0.0.0.0"] {
             assert_eq!(names.host(ip.parse().unwrap(), 80), refused, "{ip}");
         }
-        names.look_up("a.example");
+        names.look_up("b.a.example");
+        assert_eq!(names.host("198.18.1.0".parse().unwrap(), 80), Ok("b.a.example".into()));
         assert_eq!(names.host("198.18.1.1".parse().unwrap(), 80), refused);
         assert_eq!(names.host("::ffff:198.18.1.0".parse().unwrap(), 80), refused);
         assert_eq!(names.host("203.0.113.7".parse().unwrap(), 80), Ok("203.0.113.7".into()));
@@ -229,14 +220,5 @@ mod tests {
         assert_eq!(names(&[]).look_up("localhost"), localhost);
         assert_eq!(names(&[]).look_up("app.localhost"), localhost);
         assert_eq!(names(&[]).look_up("notlocalhost"), Lookup::NotAllowed);
-    }
-
-    #[test]
-    fn search_domains_behind_an_allowed_name_are_no_attempt() {
-        let names = names(&[("a.example", &[80]), ("*.b.example", &[443])]);
-        assert!(names.is_searched("a.example.default.svc.cluster.local"));
-        assert!(names.is_searched("x.b.example.cluster.local"));
-        assert!(!names.is_searched("evil.example.cluster.local"));
-        assert!(!names.is_searched("a.example"));
     }
 }

@@ -31,8 +31,8 @@ impl Network {
         let names = &mut self.names;
         let response = dns::respond(query, |name| {
             let found = names.look_up(name);
-            // The C library asks for names of addresses on its own, and adds search domains.
-            if found == Lookup::NotAllowed && !is_reverse(name) && !names.is_searched(name) {
+            // The C library asks for names of addresses on its own. A sandbox has no search domains that it could add.
+            if found == Lookup::NotAllowed && !is_reverse(name) {
                 refused = Some(name.to_owned());
             }
             found

@@ -6,7 +6,7 @@ use skillet_api::{names, policy::NodeStatus};
 use skillet_core::skill::ImageChoice;
 
 use crate::{
-    execution::{adopt::ResumePoint, plan::Plan},
+    execution::{adopt::ResumePoint, build::egress, plan::Plan},
     isolation,
     sandbox::manifest::{Nodes, SandboxSpec},
     settings::SandboxSettings,
@@ -36,6 +36,7 @@ pub(crate) fn spec(
     probed: &[NodeStatus],
 ) -> SandboxSpec {
     let Plan { reference, admitted, program, policy, .. } = plan;
+    let network = admitted.content.network.as_ref();
     SandboxSpec {
         job: job_name(&reference.uid, point.ordinal),
         image: settings.image(&program.image).to_owned(),
@@ -59,6 +60,7 @@ pub(crate) fn spec(
         ]),
         annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), reference.name.clone())]),
         nodes: Nodes::Except(avoided_nodes(plan, probed)),
-        upload_mib: admitted.content.network.as_ref().map(|_network| policy.network.transfer_mib),
+        upload_mib: network.map(|_network| policy.network.transfer_mib),
+        named_hosts: network.map(|network| egress::host_names(&network.hosts)).unwrap_or_default(),
     }
 }

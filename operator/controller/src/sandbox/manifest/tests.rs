@@ -44,6 +44,7 @@ fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
         annotations: BTreeMap::from([("skillet.dev/execution".to_owned(), "word-count-x1".to_owned())]),
         nodes: Nodes::Except(Vec::new()),
         upload_mib: None,
+        named_hosts: Vec::new(),
     }
 }
 
@@ -52,7 +53,8 @@ fn combinations() -> Vec<(&'static str, Job)> {
     use RunnerDelivery::{ImageVolume, InitContainer};
     let reference = Some(format!("registry/skills@sha256:{}", "0".repeat(64)));
     let with_bundle = |runner| SandboxSpec { bundle_image: reference.clone(), ..spec(Strict, runner) };
-    let with_hosts = SandboxSpec { upload_mib: Some(1024), ..spec(Strict, false) };
+    let named_hosts = vec!["api.example.com".to_owned(), "db.example.com".to_owned()];
+    let with_hosts = SandboxSpec { upload_mib: Some(1024), named_hosts, ..spec(Strict, false) };
     let on_node = SandboxSpec { nodes: Nodes::Only("node-1".into()), ..spec(Strict, false) };
     let old_kernels = Nodes::Except(vec!["node-1".into(), "node-2".into()]);
     let with_hosts_elsewhere = SandboxSpec { nodes: old_kernels, ..with_hosts.clone() };
