@@ -1,6 +1,7 @@
 //! Measures and tells: a table for people, `target/bench.json` for programs. What each figure means is in
 //! docs/benchmarks.md. Where something lacks that a figure needs, one line says what, and the others go on.
 
+mod apart;
 mod audit;
 mod call;
 mod cluster;

@@ -1,8 +1,9 @@
-//! The client in a runner on this machine, whose stream leads straight to a broker of this process: what runner, operator's
-//! client and broker cost, without the kubelet and API server between them.
+//! The client in a runner on this machine, whose stream leads straight to a broker of this process, on a runtime of its own: what
+//! runner, operator's client and broker cost, without the kubelet and API server between them.
 
 use std::{
     future::{pending, ready},
+    iter::once,
     net::IpAddr,
     path::{Path, PathBuf},
     process::Stdio,
@@ -22,37 +23,31 @@ use skillet_egress::{
 };
 use skillet_protocol::{
     FileContent, Hello, HostRule, OperatorMessage, Program, Run, RunFile, RunLimits, RunNetwork, RunOutcome,
-    RunnerMessage, StreamReader,
+    RunnerMessage, StreamReader, host_address, named_hosts,
 };
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
     process::{Child, ChildStdin, ChildStdout, Command},
-    task::JoinHandle,
 };
 
 use super::{CLIENT, Host, task};
-use crate::runner::outside_of_scratch;
+use crate::{apart::Apart, runner::outside_of_scratch};
 
 /// The certificate of the cluster's broker.
 const BROKER_TLS: &str = "skillet-broker-tls";
 const OPERATOR_NAMESPACE: &str = "skillet-system";
 const READ_BYTES: usize = 128 * 1024;
+const MOUNT_AND_EXEC: &str = r#"mount --bind "$1" /etc/hosts && shift && exec "$@""#;
 
 /// A broker of this process, and the runner of the images.
 pub(super) struct Beside {
     broker: BrokerClient,
     runner: PathBuf,
-    server: JoinHandle<()>,
+    _server: Apart,
     /// Removed with this value.
     _tls: TempDir,
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
 }
 
 /// The one host that the broker is to find.
@@ -75,21 +70,22 @@ impl Beside {
         let resolver = Arc::new(HostAddress(host.address.ip()));
         let metrics = Metrics::register(&mut Registry::default());
         let server = Server::new(settings(tls_folder.clone()), resolver, Arc::new(SystemConnect), metrics)?;
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?.to_string();
-        let server = tokio::spawn(server.serve(listener, pending()));
-        Ok(Self {
-            broker: BrokerClient::new(BrokerSettings { address, tls_folder }),
-            runner,
-            server,
-            _tls: tls,
-        })
+        let apart = Apart::start()?;
+        let serve = async {
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            let address = listener.local_addr()?;
+            tokio::spawn(server.serve(listener, pending()));
+            Ok(address)
+        };
+        let address = apart.spawn(serve).await??.to_string();
+        let broker = BrokerClient::new(BrokerSettings { address, tls_folder });
+        Ok(Self { broker, runner, _server: apart, _tls: tls })
     }
 
     /// Runs the client in a runner, and returns its output.
     pub(super) async fn run(&self, host: &Host, what: &Value) -> anyhow::Result<Value> {
         let scratch = tempfile::tempdir_in("/dev/shm")?;
-        let mut child = self.start_runner(&scratch)?;
+        let mut child = self.start_runner(host, &scratch)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (mut stdin, stdout) = stdin.zip(stdout).context("the runner has no pipes")?;
         send(&mut stdin, &OperatorMessage::Hello(Hello { epoch: 1 })).await?;
@@ -101,11 +97,18 @@ impl Beside {
         }
     }
 
-    fn start_runner(&self, scratch: &TempDir) -> anyhow::Result<Child> {
+    /// Starts the runner, with a file of hosts as the kubelet writes it in a pod.
+    fn start_runner(&self, host: &Host, scratch: &TempDir) -> anyhow::Result<Child> {
         let log = scratch.path().join("termination-log");
-        let work = scratch.path().join("work");
+        let (work, hosts) = (scratch.path().join("work"), scratch.path().join("hosts"));
         std::fs::create_dir(&work)?;
-        let mut command = Command::new(&self.runner);
+        let rules = [rule(host)];
+        let named = named_hosts(&rules).into_iter().zip(0..);
+        let aliases = named.map(|(name, index)| format!("{} {name}\n", host_address(index)));
+        let lines: Vec<String> = once("127.0.0.1 localhost\n".to_owned()).chain(aliases).collect();
+        std::fs::write(&hosts, lines.concat())?;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", MOUNT_AND_EXEC, "sh"]).arg(hosts).arg(&self.runner);
         command.arg("--scratch").arg(work).arg("--termination-log").arg(log).arg("--network");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         command.spawn().context("the runner")

@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 use skillet_e2e::{Journey, eventually, network};
 use tokio::sync::watch;
 
-use crate::http::{self, Connection, Head};
+use crate::{
+    apart::Apart,
+    http::{self, Connection, Head},
+};
 
 const NAME: &str = "host";
 /// Written at once.
@@ -27,6 +30,7 @@ pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     begin: Gate,
     hold: Gate,
+    _server: Apart,
 }
 
 /// Requests wait at it until it is open.
@@ -42,7 +46,8 @@ impl Host {
         let (begin, hold) = (Gate::new(), Gate::new());
         let gates = (begin.clone(), hold.clone());
         let serve = move |connection| serve(connection, gates.clone());
-        let address = http::listen_on(network::own_address(&j.client).await?, serve).await?;
+        let (apart, own_address) = (Apart::start()?, network::own_address(&j.client).await?);
+        let address = apart.spawn(http::listen_on(own_address, serve)).await??;
         let ports = json!([{ "name": "http", "port": address.port() }]);
         j.apply(&json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": NAME },
@@ -55,7 +60,7 @@ impl Host {
             "addressType": "IPv4", "ports": ports, "endpoints": [{ "addresses": [address.ip().to_string()] }],
         }))
         .await?;
-        Ok(Self { name: name(&j.namespace), address, begin, hold })
+        Ok(Self { name: name(&j.namespace), address, begin, hold, _server: apart })
     }
 
     /// The `spec.network` of a skill that may reach it.

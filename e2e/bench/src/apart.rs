@@ -1,0 +1,31 @@
+//! A runtime beside that of the measurement, for what is another process in the product.
+
+use std::io;
+
+use tokio::{runtime::Runtime, task::JoinHandle};
+
+/// A runtime with threads of its own. It ends when this is dropped, and what runs on it with it.
+pub(crate) struct Apart(Option<Runtime>);
+
+impl Apart {
+    pub(crate) fn start() -> io::Result<Self> {
+        Ok(Self(Some(Runtime::new()?)))
+    }
+
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> JoinHandle<io::Result<T>> {
+        let runtime = self.0.as_ref().expect("it is taken when it is dropped");
+        runtime.spawn(work)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // To wait for its threads would block one of the measurement.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
