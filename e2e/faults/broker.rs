@@ -8,9 +8,9 @@ use kube::{Api, ResourceExt as _, api::ListParams};
 use serde_json::json;
 use skillet_api::{Phase, Reason};
 use skillet_e2e::{
-    Journey, SkillDraft, journey_under, operator, policy,
+    Journey, SkillDraft, eventually, journey_under, operator, policy,
     process::{self, Frozen, peak_megabytes, reset_peak},
-    stand_in::StandIn,
+    stand_in::{ASK, StandIn},
 };
 use tokio::time::sleep;
 
@@ -27,60 +27,73 @@ const MOST: u64 = 200;
 /// Megabytes of the download, unless SKILLET_DOWNLOAD_MB says otherwise.
 const MEGABYTES: u64 = 1000;
 
+/// Time for the broker's next container.
+const BACK_WITHIN: Duration = Duration::from_secs(60);
+
+/// Time until a broker whose limit is what it uses needs more.
+const OUT_OF_MEMORY_WITHIN: Duration = Duration::from_secs(30);
+
 /// Another run may take so much longer beside a download.
 const LONGER: u32 = 8;
 
 /// Asks once, later learns that there is no broker, and asks until there is one again.
 const ASKS: &str = r#"
-import errno, json, socket, sys, time
-host, port = json.load(sys.stdin)["to"]
-def ask():
-    with socket.create_connection((host, port), timeout=60) as s:
-        s.sendall(b"GET / HTTP/1.1\r\nHost: %s:%d\r\n\r\n" % (host.encode(), port))
-        return s.recv(64)[:12].decode()
 first = ask()
 time.sleep(3)
 began = time.monotonic()
 try:
     refused = ask()
-except OSError as error:
-    refused = errno.errorcode.get(error.errno, type(error).__name__)
+except LOST as error:
+    refused = name_of(error)
 seconds = time.monotonic() - began
-again = None
-for _ in range(120):
-    try:
-        again = ask()
-        break
-    except OSError:
-        time.sleep(0.5)
-print(json.dumps({"first": first, "refused": refused, "seconds": seconds, "again": again}))
+print(json.dumps({"first": first, "refused": refused, "seconds": seconds, "again": ask_again()}))
 "#;
 
 /// Holds an answer that it does not read, and reads another of so many bytes.
 const LOADS: &str = r#"
-import http.client, json, sys
-task = json.load(sys.stdin)
-def get(length):
-    connection = http.client.HTTPConnection(*task["to"], timeout=60)
-    connection.request("GET", "/zeros/%d" % length)
-    return connection.getresponse()
-unread = get(1 << 40)
-read, buffer, got = get(task["bytes"]), bytearray(1 << 20), 0
+unread = get("/zeros/%d" % (1 << 40))
+read, buffer, got = get("/zeros/%d" % task["bytes"]), bytearray(1 << 20), 0
 while count := read.readinto(buffer):
     got += count
 print(json.dumps({"got": got, "unread": unread.read(1)[0]}))
 "#;
 
-/// The process of the one broker.
-async fn broker(j: &Journey) -> Result<u32> {
+/// Asks on new connections until one is lost, and then until there is a broker again.
+const PRESSES: &str = r#"
+asked = 0
+try:
+    while ask("/zeros/200000") == 200:
+        asked += 1
+    lost = "status"
+except LOST as error:
+    lost = name_of(error)
+print(json.dumps({"asked": asked, "lost": lost, "again": ask_again()}))
+"#;
+
+/// The pod of the one broker.
+async fn broker_pod(j: &Journey) -> Result<Pod> {
     let pods: Api<Pod> = Api::namespaced(j.client.clone(), NAMESPACE);
     let found = pods.list(&ListParams::default().labels(operator::BROKER)).await?.items;
-    let pod = found.into_iter().find(operator::is_ready).context("no broker is ready")?;
-    process::of_pod("broker", &pod.name_any())
+    found.into_iter().find(operator::is_ready).context("no broker is ready")
+}
+
+/// The process of the one broker.
+async fn broker(j: &Journey) -> Result<u32> {
+    process::of_pod("broker", &broker_pod(j).await?.name_any())
+}
+
+/// True if the broker's last container was ended by the kernel for its memory, and another one is ready.
+fn was_out_of_memory(pod: &Pod) -> bool {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let mut ends =
+        statuses.filter_map(|status| status.last_state.as_ref()?.terminated.as_ref()?.reason.as_deref());
+    operator::is_ready(pod) && ends.any(|reason| reason == "OOMKilled")
 }
 
 async fn apply(j: &Journey, host: &StandIn, name: &str, script: &str) -> Result<()> {
-    let draft = SkillDraft::python(name, script).spec("network", host.network()).limit("timeout", "120s");
+    let draft = SkillDraft::python(name, &format!("{ASK}{script}"))
+        .spec("network", host.network())
+        .limit("timeout", "120s");
     j.apply(&draft.object()).await?;
     j.ready(name).await?;
     Ok(())
@@ -117,18 +130,47 @@ async fn a_frozen_broker_holds_up_no_program_and_no_other_run() -> Result<()> {
         println!("beside a frozen broker, another run took {beside:?}, usually {usual:?}");
         called.is(Phase::Failed, Reason::BrokerUnavailable);
         let output = j.ended(&execution).await?.output();
-        assert_eq!(
-            (&output["first"], &output["refused"]),
-            (&json!("HTTP/1.1 200"), &json!("ENETUNREACH")),
-            "{output}"
-        );
+        assert_eq!((&output["first"], &output["refused"]), (&json!(200), &json!("ENETUNREACH")), "{output}");
         ensure!(
             output["seconds"].as_f64().is_some_and(|seconds| seconds < SILENCE.as_secs_f64()),
             "{output}"
         );
-        assert_eq!(output["again"], "HTTP/1.1 200", "{output}");
+        assert_eq!(output["again"], 200, "{output}");
         ensure!(beside < usual * LONGER, "another run took {beside:?}, usually {usual:?}");
         ensure!(operator::leader(&j.client).await? == leader, "the operator was replaced");
+        neighbor.remove().await
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_out_of_memory_ends_connections_and_no_run() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        let host = StandIn::start(j, "standin").await?;
+        policy::change(&j.client, host.policy()).await?;
+        apply(j, &host, "presses", PRESSES).await?;
+        let neighbor = Neighbor::set_up(j).await?;
+        let leader = operator::leader(&j.client).await?;
+        let pid = broker(j).await?;
+
+        let execution = j.start("presses", json!({ "to": [host.host, host.port] })).await?;
+        host.answered(3, Duration::from_secs(20)).await?;
+        eventually("the kernel ends the broker", OUT_OF_MEMORY_WITHIN, async || {
+            // While it has memory that it can do without, its limit follows what it uses.
+            Ok((!process::limit_memory(pid)?).then_some(()))
+        })
+        .await?;
+        neighbor.time_run().await?;
+        let output = j.ended(&execution).await?.output();
+
+        assert_eq!(output["again"], 200, "{output}");
+        ensure!(output["asked"].as_u64() >= Some(2), "{output}");
+        eventually("the broker is back after it was out of memory", BACK_WITHIN, async || {
+            Ok(broker_pod(j).await.ok().filter(was_out_of_memory))
+        })
+        .await?;
+        ensure!(operator::leader(&j.client).await? == leader, "the operator was replaced");
+        println!("{} connections, then a broker out of memory: {}", output["asked"], output["lost"]);
         neighbor.remove().await
     })
     .await

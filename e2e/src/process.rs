@@ -1,8 +1,8 @@
 //! Processes of the node as this machine shows them: frozen and thawed, and their largest memory.
 
-use std::{env, fs, path::Path, process::Command};
+use std::{env, fs, io::ErrorKind, path::Path, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 /// A process that answers nothing until this is dropped.
 pub struct Frozen(u32);
@@ -78,6 +78,33 @@ fn find(program: &str, argument: Option<&str>) -> Vec<u32> {
 fn command_line(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&line).into_owned()
+}
+
+/// Lets a process have no more memory than its container uses now, so that the kernel ends it when it needs more. Returns false
+/// if it has ended.
+pub fn limit_memory(pid: u32) -> Result<bool> {
+    let Ok(groups) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return Ok(false) };
+    // Version 1 has a hierarchy of its own for memory, version 2 one for all.
+    let of_version_1 = groups.lines().find_map(|line| line.split_once(":memory:"));
+    let of_version_2 = groups.lines().find_map(|line| line.split_once("0::"));
+    let (usage, limit) = match (of_version_1, of_version_2) {
+        (Some((_, path)), _) => {
+            let folder = format!("/sys/fs/cgroup/memory{path}");
+            (format!("{folder}/memory.usage_in_bytes"), format!("{folder}/memory.limit_in_bytes"))
+        }
+        (None, Some((_, path))) => {
+            let folder = format!("/sys/fs/cgroup{path}");
+            (format!("{folder}/memory.current"), format!("{folder}/memory.max"))
+        }
+        (None, None) => bail!("process {pid} has no cgroup for memory"),
+    };
+    let limited = fs::read_to_string(usage).and_then(|used| fs::write(limit, used.trim()));
+    match limited.map_err(|error| error.kind()) {
+        // It has taken more meanwhile.
+        Ok(()) | Err(ErrorKind::ResourceBusy) => Ok(true),
+        Err(ErrorKind::NotFound) => Ok(false),
+        Err(error) => bail!("the limit of process {pid}: {error}"),
+    }
 }
 
 /// Forgets the largest memory of a process so far.

@@ -22,6 +22,31 @@ use crate::{Journey, eventually, network};
 /// Most bytes of a request.
 const MAX_REQUEST: usize = 1 << 20;
 
+/// The beginning of a Python program that asks the host `to` of its input: `ask` returns the status of an answer that came whole,
+/// and `ask_again` the first that comes within a minute.
+pub const ASK: &str = r#"
+import errno, http.client, json, socket, sys, time
+task = json.load(sys.stdin)
+host, port = task["to"]
+LOST = (OSError, http.client.HTTPException)
+def get(path="/"):
+    connection = http.client.HTTPConnection(host, port, timeout=60)
+    connection.request("GET", path)
+    return connection.getresponse()
+def ask(path="/"):
+    with get(path) as response:
+        response.read()
+        return response.status
+def ask_again():
+    for _ in range(120):
+        try:
+            return ask()
+        except LOST:
+            time.sleep(0.5)
+def name_of(error):
+    return errno.errorcode.get(getattr(error, "errno", None), type(error).__name__)
+"#;
+
 /// A form that asks for `/found`.
 const FORM: &str = "<!doctype html><title>Form</title><form action=/found><input id=word name=word><button>Find</button></form>";
 
