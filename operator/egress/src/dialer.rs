@@ -1,4 +1,4 @@
-//! The guarded dialer: everything that leaves Skillet for a host goes through [`Dialer::dial`].
+//! The guarded dialer: everything that leaves Skillet for a host goes through [`Dialer`].
 //!
 //! The host is checked, then looked up, and the addresses that were checked are dialed exactly.
 
@@ -48,7 +48,7 @@ impl Connect for SystemConnect {
 
 /// Deadlines of one connection.
 #[derive(Clone, Copy)]
-struct Times {
+struct Deadlines {
     /// For the turn of its tenant.
     turn: Instant,
     /// For the whole.
@@ -101,21 +101,22 @@ impl Dialer {
 
     /// Opens a connection to a host within [`DIAL_LIMIT`], or says why not.
     pub(crate) async fn dial(&self, scope: &Arc<RunScope>, host: &str, port: u16) -> Result<Dialed, Refusal> {
-        self.dial_within(self.connect_limit, scope, host, port).await
+        self.dial_for(self.connect_limit, scope, host, port).await
     }
 
-    /// Opens a connection to a host within `limit`, at most [`DIAL_LIMIT`], or says why not.
-    pub(crate) async fn dial_within(
+    /// The same for a caller that waits for `patience` and then drops the dial, which bounds the wait for the tenant's turn.
+    pub(crate) async fn dial_for(
         &self,
-        limit: Duration,
+        patience: Duration,
         scope: &Arc<RunScope>,
         host: &str,
         port: u16,
     ) -> Result<Dialed, Refusal> {
-        let (began, limit) = (Instant::now(), limit.min(self.connect_limit));
+        let began = Instant::now();
         // The rest of the time is for the host.
-        let times = Times { turn: began + limit / 2, connected: began + limit };
-        let dialed = self.attempt(scope, host, port, times).await;
+        let turn = began + patience.min(self.connect_limit) / 2;
+        let deadlines = Deadlines { turn, connected: began + self.connect_limit };
+        let dialed = self.attempt(scope, host, port, deadlines).await;
         self.metrics.dialed(dialed.as_ref().map_or_else(|refusal| refusal.verdict, |_| Verdict::Allowed));
         self.metrics.dial_seconds(began.elapsed());
         dialed
@@ -126,7 +127,7 @@ impl Dialer {
         scope: &Arc<RunScope>,
         host: &str,
         port: u16,
-        times: Times,
+        deadlines: Deadlines,
     ) -> Result<Dialed, Refusal> {
         let host = scope.policy.check_host(host, port).map_err(|verdict| match verdict {
             Verdict::PortNotAllowed => refusal(verdict, format!("port {port} of the host is not allowed")),
@@ -134,9 +135,9 @@ impl Dialer {
         })?;
         let full = |message: &str| refusal(Verdict::EgressLimitReached, message);
         let run = scope.enter().await.ok_or_else(|| full("the run has no more connections"))?;
-        let tenant = self.limits.enter(&scope.tenant, times.turn).await.map_err(full)?;
+        let tenant = self.limits.enter(&scope.tenant, deadlines.turn).await.map_err(full)?;
         let places = Places { _run: run, _tenant: tenant };
-        let addresses = match timeout_at(times.connected, self.resolver.resolve(&host)).await {
+        let addresses = match timeout_at(deadlines.connected, self.resolver.resolve(&host)).await {
             Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => return Err(unresolved(&error)),
             Err(_) => return Err(unresolved(&ResolveError::TimedOut)),
@@ -145,7 +146,7 @@ impl Dialer {
             let message = "the host has an address that may not be reached";
             Refusal { address, ..refusal(Verdict::AddressNotAllowed, message) }
         })?;
-        let (stream, address) = self.connect(&addresses, port, times.connected).await?;
+        let (stream, address) = self.connect(&addresses, port, deadlines.connected).await?;
         Ok(Dialed { stream, host, address, places })
     }
 

@@ -137,7 +137,7 @@ impl Requester {
         let port = hop.url.port_or_known_default().ok_or_else(|| invalid("the URL has no port"))?;
         record.begin(host, port);
         let left = deadline.saturating_duration_since(Instant::now());
-        let dialed = match self.dialer.dial_within(left, scope, host, port).await {
+        let dialed = match self.dialer.dial_for(left, scope, host, port).await {
             Ok(dialed) => dialed,
             Err(refusal) => {
                 record.decide(refusal.verdict, refusal.address);

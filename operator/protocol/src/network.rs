@@ -78,19 +78,19 @@ pub fn host_address(index: u32) -> Ipv4Addr {
     Ipv4Addr::from(FIRST_HOST_ADDRESS.saturating_add(index))
 }
 
-/// Returns the number of the host that a program means by an address. `None`: it is no address of [`host_address`].
+/// Returns the number of the host that a program means by an address, if the run has so many. `None`: it is below the first.
 pub fn host_index(address: Ipv4Addr) -> Option<u32> {
     u32::from(address).checked_sub(FIRST_HOST_ADDRESS)
 }
 
-/// Returns the hosts that rules name without a pattern, each once. They are the first hosts of a run, so the address of each is
-/// known before the run begins.
-pub fn named_hosts(rules: &[HostRule]) -> Vec<&str> {
-    let mut hosts: Vec<&str> = Vec::new();
-    for HostRule { name, .. } in rules {
+/// Returns the exact names among those of a run's rules, each once, in the order of their [`host_address`]. They are the first
+/// hosts of the run, so their addresses are known before it begins.
+pub fn named_hosts<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut hosts = Vec::new();
+    for name in names {
         let is_loopback = name == "localhost" || name.ends_with(".localhost");
-        let is_name = !name.starts_with('*') && name.parse::<IpAddr>().is_err() && !is_loopback;
-        if is_name && !hosts.contains(&name.as_str()) {
+        let is_exact = !name.starts_with('*') && name.parse::<IpAddr>().is_err() && !is_loopback;
+        if is_exact && !hosts.contains(&name) {
             hosts.push(name);
         }
     }

@@ -102,7 +102,7 @@ print('room')
 #[test]
 fn refusals_are_recorded_once_with_their_reason() {
     let content = "
-for host, port in (('10.0.0.1', 80), ('10.0.0.1', 80), ('a.example', 443), ('::1.2.3.4', 80), ('b.example', 80), ('a.example.search.local', 80)):
+for host, port in (('10.0.0.1', 80), ('10.0.0.1', 80), ('a.example', 443), ('::1.2.3.4', 80), ('b.example.', 80), ('a.example.search.local.', 80)):
     try:
         socket.create_connection((host, port))
         print('connected to', host)

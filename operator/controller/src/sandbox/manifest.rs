@@ -71,8 +71,7 @@ pub(crate) struct SandboxSpec {
     ///
     /// The pod has no network in either case. The runner sends the bytes up the stream of its output.
     pub(crate) upload_mib: Option<u32>,
-    /// Names of hosts, in the order of their addresses in the sandbox: its file of hosts has them, so that a program finds them
-    /// without the runner.
+    /// Names of hosts in the order of their [`host_address`]. The sandbox's `/etc/hosts` has them, so that a program needs no DNS.
     pub(crate) named_hosts: Vec<String>,
 }
 
@@ -130,7 +129,8 @@ fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         dns_policy: Some("None".into()),
-        // Kubernetes asks for a name server under this policy. There is nothing at this address.
+        // Kubernetes asks for a name server under this policy. There is nothing at this address. Search domains would put further
+        // names into the record of each refused one.
         dns_config: Some(PodDNSConfig {
             nameservers: Some(vec!["127.0.0.1".into()]),
             ..PodDNSConfig::default()
@@ -192,7 +192,7 @@ fn affinity(nodes: &Nodes) -> Option<Affinity> {
     })
 }
 
-/// The kubelet writes them into the sandbox's file of hosts.
+/// The kubelet writes them into the sandbox's `/etc/hosts`.
 fn host_aliases(names: &[String]) -> Option<Vec<HostAlias>> {
     let alias = |(name, index): (&String, u32)| HostAlias {
         ip: host_address(index).to_string(),

@@ -160,6 +160,16 @@ async fn a_host_that_does_not_answer_is_a_timeout_with_its_connection() {
 }
 
 #[tokio::test]
+async fn a_host_that_accepts_no_connection_is_a_timeout_as_well() {
+    let broker = TestBroker::start().await;
+    broker.answers.set("api.example.com", &[&[PUBLIC]]);
+    let request = EgressRequest { timeout_ms: 50, ..get("http://api.example.com/") };
+    let outcome = broker.client().request(request).await.unwrap();
+    assert_eq!(outcome.result, EgressResult::TimedOut);
+    assert_eq!(outcome.connections[0].verdict, Verdict::ConnectTimedOut);
+}
+
+#[tokio::test]
 async fn a_request_with_little_time_is_refused_by_its_tenants_rate_and_blames_no_host() {
     let broker = TestBroker::start_with(|settings| settings.limits.tenant_rate = 1).await;
     let (host, requests) = http_host(response("200 OK", "", "")).await;

@@ -1,7 +1,7 @@
-//! The names that a run may connect to, and the synthetic address of each that its program looked up.
+//! The names that a run may connect to, and their synthetic addresses.
 //!
-//! Pure. A name gets an address only if a rule allows it, and keeps that address for the run. Names that rules spell out have
-//! theirs from the beginning: a sandbox may have them in its file of hosts, so that nobody looks them up.
+//! Pure. A name gets an address only if a rule allows it, and keeps that address for the run. The exact names of rules have theirs
+//! from the beginning, because the sandbox's `/etc/hosts` has them. Names below a wildcard get theirs at the first lookup.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -27,13 +27,14 @@ pub(crate) struct Names {
 pub(crate) enum Lookup {
     Address(Ipv4Addr),
     NotAllowed,
-    /// The run has looked up too many names.
+    /// The run has too many names.
     Full,
 }
 
 impl Names {
     pub(crate) fn new(rules: Vec<HostRule>) -> Self {
-        let known: Vec<String> = named_hosts(&rules).into_iter().map(str::to_owned).collect();
+        let known: Vec<String> =
+            named_hosts(rules.iter().map(|rule| &*rule.name)).into_iter().map(str::to_owned).collect();
         let by_name = known.iter().cloned().zip(0..).collect();
         Self { rules, by_name, known }
     }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_rules_spell_out_have_their_address_without_a_look_up() {
+    fn exact_names_have_their_address_without_a_lookup() {
         let mut names = names(&[("*.b.example", &[443]), ("a.example", &[80]), ("c.example", &[80])]);
         for (ip, host) in [("198.18.1.0", "a.example"), ("198.18.1.1", "c.example")] {
             assert_eq!(names.host(ip.parse().unwrap(), 80), Ok(host.into()));

@@ -6,7 +6,7 @@ use skillet_api::{
 };
 use skillet_core::{admission::Admitted, skill::HostPattern};
 use skillet_egress::{InternalHostRule, RunPolicy};
-use skillet_protocol::{HostRule, RunNetwork, named_hosts};
+use skillet_protocol::{HostRule, RunNetwork};
 
 use crate::{context::Context, egress::RunAccess, execution::reference::ExecutionRef};
 
@@ -59,11 +59,6 @@ pub(crate) fn run_network(hosts: &[Host], policy: &SkillPolicySpec) -> RunNetwor
     RunNetwork { hosts: rules(hosts), connections: policy.network.connections }
 }
 
-/// Returns the hosts whose address in the sandbox is known before the run begins, in the order of their addresses.
-pub(crate) fn host_names(hosts: &[Host]) -> Vec<String> {
-    named_hosts(&rules(hosts)).into_iter().map(str::to_owned).collect()
-}
-
 fn rules(hosts: &[Host]) -> Vec<HostRule> {
     hosts.iter().map(|host| HostRule { name: host.name.clone(), ports: host.ports.clone() }).collect()
 }
@@ -98,7 +93,6 @@ mod tests {
         assert_eq!((made.connections, made.transfer_bytes), (3, 2 << 20));
         assert_eq!((made.run.as_str(), made.tenant.as_str()), ("uid", "team"));
         assert_eq!(run_network(&hosts, &spec), RunNetwork { hosts: made.hosts, connections: 3 });
-        assert_eq!(host_names(&hosts), ["api.example.com", "db.svc"]);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use skillet_api::{names, policy::NodeStatus};
+use skillet_api::{names, network::Host, policy::NodeStatus};
 use skillet_core::skill::ImageChoice;
+use skillet_protocol::named_hosts;
 
 use crate::{
-    execution::{adopt::ResumePoint, build::egress, plan::Plan},
+    execution::{adopt::ResumePoint, plan::Plan},
     isolation,
     sandbox::manifest::{Nodes, SandboxSpec},
     settings::SandboxSettings,
@@ -26,6 +27,11 @@ pub(crate) fn avoided_nodes(plan: &Plan, probed: &[NodeStatus]) -> Vec<String> {
         Some(_) => isolation::nodes_without_egress(probed),
         None => Vec::new(),
     }
+}
+
+/// Returns the names of hosts in the order of their addresses: the runner is sent the same hosts.
+fn hosts_with_addresses(hosts: &[Host]) -> Vec<String> {
+    named_hosts(hosts.iter().map(|host| &*host.name)).into_iter().map(str::to_owned).collect()
 }
 
 /// The manifest's input for one attempt.
@@ -61,6 +67,6 @@ pub(crate) fn spec(
         annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), reference.name.clone())]),
         nodes: Nodes::Except(avoided_nodes(plan, probed)),
         upload_mib: network.map(|_network| policy.network.transfer_mib),
-        named_hosts: network.map(|network| egress::host_names(&network.hosts)).unwrap_or_default(),
+        named_hosts: network.map(|network| hosts_with_addresses(&network.hosts)).unwrap_or_default(),
     }
 }
