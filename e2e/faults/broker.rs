@@ -9,7 +9,7 @@ use serde_json::json;
 use skillet_api::{Phase, Reason};
 use skillet_e2e::{
     Journey, SkillDraft, eventually, journey_under, operator, policy,
-    process::{self, Frozen, peak_megabytes, reset_peak},
+    process::{self, Frozen, MemoryLimit, peak_megabytes, reset_peak},
     stand_in::{ASK, StandIn},
 };
 use tokio::time::sleep;
@@ -82,12 +82,11 @@ async fn broker(j: &Journey) -> Result<u32> {
     process::of_pod("broker", &broker_pod(j).await?.name_any())
 }
 
-/// True if the broker's last container was ended by the kernel for its memory, and another one is ready.
-fn was_out_of_memory(pod: &Pod) -> bool {
-    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-    let mut ends =
-        statuses.filter_map(|status| status.last_state.as_ref()?.terminated.as_ref()?.reason.as_deref());
-    operator::is_ready(pod) && ends.any(|reason| reason == "OOMKilled")
+/// Returns how often the broker's container was started again, and why its last one ended.
+fn restarts(pod: &Pod) -> Option<(i32, Option<&str>)> {
+    let container = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+    let ended = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+    Some((container.restart_count, ended.and_then(|ended| ended.reason.as_deref())))
 }
 
 async fn apply(j: &Journey, host: &StandIn, name: &str, script: &str) -> Result<()> {
@@ -151,26 +150,31 @@ async fn a_broker_out_of_memory_ends_connections_and_no_run() -> Result<()> {
         apply(j, &host, "presses", PRESSES).await?;
         let neighbor = Neighbor::set_up(j).await?;
         let leader = operator::leader(&j.client).await?;
-        let pid = broker(j).await?;
+        let before = restarts(&broker_pod(j).await?).map_or(0, |(times, _)| times);
+        let limit = MemoryLimit::of(broker(j).await?)?;
 
         let execution = j.start("presses", json!({ "to": [host.host, host.port] })).await?;
         host.answered(3, Duration::from_secs(20)).await?;
         eventually("the kernel ends the broker", OUT_OF_MEMORY_WITHIN, async || {
             // While it has memory that it can do without, its limit follows what it uses.
-            Ok((!process::limit_memory(pid)?).then_some(()))
+            Ok((!limit.follow_usage()?).then_some(()))
         })
         .await?;
         neighbor.time_run().await?;
         let output = j.ended(&execution).await?.output();
 
         assert_eq!(output["again"], 200, "{output}");
-        ensure!(output["asked"].as_u64() >= Some(2), "{output}");
+        ensure!(output["asked"].as_u64() >= Some(2) && output["lost"] != "status", "{output}");
         eventually("the broker is back after it was out of memory", BACK_WITHIN, async || {
-            Ok(broker_pod(j).await.ok().filter(was_out_of_memory))
+            let pod = broker_pod(j).await?;
+            Ok((restarts(&pod) == Some((before + 1, Some("OOMKilled")))).then_some(()))
         })
         .await?;
         ensure!(operator::leader(&j.client).await? == leader, "the operator was replaced");
         println!("{} connections, then a broker out of memory: {}", output["asked"], output["lost"]);
+        // The kubelet waits longer before each restart of a container. A new pod begins anew.
+        operator::kill_pods(&j.client, operator::BROKER).await?;
+        eventually("a new broker is ready", BACK_WITHIN, async || Ok(broker_pod(j).await.ok())).await?;
         neighbor.remove().await
     })
     .await

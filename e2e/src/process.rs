@@ -1,6 +1,11 @@
-//! Processes of the node as this machine shows them: frozen and thawed, and their largest memory.
+//! Processes of the node as this machine shows them: frozen and thawed, their largest memory and its limit.
 
-use std::{env, fs, io::ErrorKind, path::Path, process::Command};
+use std::{
+    env, fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -80,30 +85,52 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).into_owned()
 }
 
-/// Lets a process have no more memory than its container uses now, so that the kernel ends it when it needs more. Returns false
-/// if it has ended.
-pub fn limit_memory(pid: u32) -> Result<bool> {
-    let Ok(groups) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return Ok(false) };
-    // Version 1 has a hierarchy of its own for memory, version 2 one for all.
-    let of_version_1 = groups.lines().find_map(|line| line.split_once(":memory:"));
-    let of_version_2 = groups.lines().find_map(|line| line.split_once("0::"));
-    let (usage, limit) = match (of_version_1, of_version_2) {
-        (Some((_, path)), _) => {
-            let folder = format!("/sys/fs/cgroup/memory{path}");
-            (format!("{folder}/memory.usage_in_bytes"), format!("{folder}/memory.limit_in_bytes"))
+/// The memory limit of a container. Dropped, it is what it was before.
+pub struct MemoryLimit {
+    usage: PathBuf,
+    limit: PathBuf,
+    before: String,
+}
+
+impl MemoryLimit {
+    /// Finds the limit of a process's container.
+    pub fn of(pid: u32) -> Result<Self> {
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"));
+        let groups = groups.with_context(|| format!("process {pid} has ended meanwhile"))?;
+        let path_in = |hierarchy| groups.lines().find_map(|line| line.split_once(hierarchy));
+        // Version 1 has a hierarchy of its own for memory, version 2 one for all.
+        let (mount, path, usage, limit) = match (path_in(":memory:"), path_in("0::")) {
+            (Some((_, path)), _) => {
+                ("/sys/fs/cgroup/memory", path, "memory.usage_in_bytes", "memory.limit_in_bytes")
+            }
+            (None, Some((_, path))) => ("/sys/fs/cgroup", path, "memory.current", "memory.max"),
+            (None, None) => bail!("process {pid} has no cgroup for memory"),
+        };
+        let path = path.trim_start_matches('/');
+        ensure!(!path.is_empty(), "process {pid} is in no container");
+        let folder = Path::new(mount).join(path);
+        let (usage, limit) = (folder.join(usage), folder.join(limit));
+        let before = fs::read_to_string(&limit).context("the limit of a cgroup")?;
+        Ok(Self { usage, limit, before })
+    }
+
+    /// Allows no more than what is used now, so that the kernel ends the container when it needs more. Returns false if it has
+    /// ended.
+    pub fn follow_usage(&self) -> Result<bool> {
+        let used = fs::read_to_string(&self.usage);
+        match used.and_then(|used| fs::write(&self.limit, used.trim())).map_err(|error| error.kind()) {
+            // It has taken more meanwhile.
+            Ok(()) | Err(ErrorKind::ResourceBusy) => Ok(true),
+            Err(ErrorKind::NotFound) => Ok(false),
+            Err(error) => bail!("{}: {error}", self.limit.display()),
         }
-        (None, Some((_, path))) => {
-            let folder = format!("/sys/fs/cgroup{path}");
-            (format!("{folder}/memory.current"), format!("{folder}/memory.max"))
-        }
-        (None, None) => bail!("process {pid} has no cgroup for memory"),
-    };
-    let limited = fs::read_to_string(usage).and_then(|used| fs::write(limit, used.trim()));
-    match limited.map_err(|error| error.kind()) {
-        // It has taken more meanwhile.
-        Ok(()) | Err(ErrorKind::ResourceBusy) => Ok(true),
-        Err(ErrorKind::NotFound) => Ok(false),
-        Err(error) => bail!("the limit of process {pid}: {error}"),
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        // Most often the container has ended.
+        fs::write(&self.limit, self.before.trim()).ok();
     }
 }
 

@@ -23,24 +23,25 @@ use crate::{Journey, eventually, network};
 const MAX_REQUEST: usize = 1 << 20;
 
 /// The beginning of a Python program that asks the host `to` of its input: `ask` returns the status of an answer that came whole,
-/// and `ask_again` the first that comes within a minute.
+/// and `ask_again` that of the first one within a minute, or None.
 pub const ASK: &str = r#"
 import errno, http.client, json, socket, sys, time
 task = json.load(sys.stdin)
 host, port = task["to"]
 LOST = (OSError, http.client.HTTPException)
-def get(path="/"):
-    connection = http.client.HTTPConnection(host, port, timeout=60)
+def get(path="/", timeout=60):
+    connection = http.client.HTTPConnection(host, port, timeout=timeout)
     connection.request("GET", path)
     return connection.getresponse()
-def ask(path="/"):
-    with get(path) as response:
+def ask(path="/", timeout=60):
+    with get(path, timeout) as response:
         response.read()
         return response.status
 def ask_again():
-    for _ in range(120):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
         try:
-            return ask()
+            return ask(timeout=5)
         except LOST:
             time.sleep(0.5)
 def name_of(error):

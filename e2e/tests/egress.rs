@@ -209,3 +209,37 @@ print(json.dumps({"first": first, "lost": lost, "again": ask_again()}))
     })
     .await
 }
+
+#[tokio::test]
+async fn each_host_of_a_skill_has_an_address_of_its_own_in_the_sandbox() -> Result<()> {
+    const BY_ADDRESS: &str = r#"
+import http.client, json, socket, sys
+listed = dict(reversed(line.split()) for line in open("/etc/hosts") if line.startswith("198.18."))
+def ask(host, port):
+    connection = http.client.HTTPConnection(listed[host], port, timeout=20)
+    connection.request("GET", "/", headers={"Host": "%s:%d" % (host, port)})
+    return [listed[host], socket.gethostbyname(host), connection.getresponse().status]
+print(json.dumps([ask(*to) for to in json.load(sys.stdin)["hosts"]]))
+"#;
+    journey_under(json!({}), async |j| {
+        let [one, two] = [StandIn::start(j, "one").await?, StandIn::start(j, "two").await?];
+        let mut spec = one.policy();
+        let [internal, of_two] =
+            [&one, &two].map(|host| host.policy()["network"]["internalHosts"][0].clone());
+        spec["network"] = json!({ "internalHosts": [internal, of_two], "allowedHosts": ["*.wild.example"] });
+        policy::change(&j.client, spec).await?;
+        let [of_one, of_two] = [&one, &two].map(|host| host.network()["hosts"][0].clone());
+        let network = json!({ "hosts": [{ "name": "*.wild.example" }, of_two, of_one] });
+        j.apply(&SkillDraft::python("by-address", BY_ADDRESS).spec("network", network).object()).await?;
+        j.ready("by-address").await?;
+        let hosts = json!([[two.host, two.port], [one.host, one.port]]);
+        let ended = j.run("by-address", json!({ "hosts": hosts })).await?;
+        let [first, second] = ["198.18.1.0", "198.18.1.1"];
+        assert_eq!(ended.output(), json!([[first, first, 200], [second, second, 200]]));
+        for host in [one, two] {
+            assert_eq!(host.requests()[0]["headers"]["host"], format!("{}:{}", host.host, host.port));
+        }
+        Ok(())
+    })
+    .await
+}

@@ -1,7 +1,6 @@
 //! Measures and tells: a table for people, `target/bench.json` for programs. What each figure means is in
 //! docs/benchmarks.md. Where something lacks that a figure needs, one line says what, and the others go on.
 
-mod apart;
 mod audit;
 mod call;
 mod cluster;
@@ -21,6 +20,7 @@ mod rest;
 mod runner;
 mod samples;
 mod scripts;
+mod separate_runtime;
 mod sources;
 mod writes;
 

@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use super::{CLIENT, Host, task};
-use crate::{apart::Apart, runner::outside_of_scratch};
+use crate::{runner::outside_of_scratch, separate_runtime::SeparateRuntime};
 
 /// The certificate of the cluster's broker.
 const BROKER_TLS: &str = "skillet-broker-tls";
@@ -45,7 +45,7 @@ const MOUNT_AND_EXEC: &str = r#"mount --bind "$1" /etc/hosts && shift && exec "$
 pub(super) struct Beside {
     broker: BrokerClient,
     runner: PathBuf,
-    _server: Apart,
+    _server: SeparateRuntime,
     /// Removed with this value.
     _tls: TempDir,
 }
@@ -70,16 +70,16 @@ impl Beside {
         let resolver = Arc::new(HostAddress(host.address.ip()));
         let metrics = Metrics::register(&mut Registry::default());
         let server = Server::new(settings(tls_folder.clone()), resolver, Arc::new(SystemConnect), metrics)?;
-        let apart = Apart::start()?;
+        let runtime = SeparateRuntime::start()?;
         let serve = async {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             let address = listener.local_addr()?;
             tokio::spawn(server.serve(listener, pending()));
             Ok(address)
         };
-        let address = apart.spawn(serve).await??.to_string();
+        let address = runtime.spawn(serve).await??.to_string();
         let broker = BrokerClient::new(BrokerSettings { address, tls_folder });
-        Ok(Self { broker, runner, _server: apart, _tls: tls })
+        Ok(Self { broker, runner, _server: runtime, _tls: tls })
     }
 
     /// Runs the client in a runner, and returns its output.
@@ -97,13 +97,12 @@ impl Beside {
         }
     }
 
-    /// Starts the runner, with a file of hosts as the kubelet writes it in a pod.
+    /// Starts the runner, with `/etc/hosts` as the kubelet writes it in a pod.
     fn start_runner(&self, host: &Host, scratch: &TempDir) -> anyhow::Result<Child> {
         let log = scratch.path().join("termination-log");
         let (work, hosts) = (scratch.path().join("work"), scratch.path().join("hosts"));
         std::fs::create_dir(&work)?;
-        let rules = [rule(host)];
-        let named = named_hosts(&rules).into_iter().zip(0..);
+        let named = named_hosts([&*host.name]).into_iter().zip(0..);
         let aliases = named.map(|(name, index)| format!("{} {name}\n", host_address(index)));
         let lines: Vec<String> = once("127.0.0.1 localhost\n".to_owned()).chain(aliases).collect();
         std::fs::write(&hosts, lines.concat())?;

@@ -16,8 +16,8 @@ use skillet_e2e::{Journey, eventually, network};
 use tokio::sync::watch;
 
 use crate::{
-    apart::Apart,
     http::{self, Connection, Head},
+    separate_runtime::SeparateRuntime,
 };
 
 const NAME: &str = "host";
@@ -30,7 +30,7 @@ pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     begin: Gate,
     hold: Gate,
-    _server: Apart,
+    _server: SeparateRuntime,
 }
 
 /// Requests wait at it until it is open.
@@ -46,8 +46,8 @@ impl Host {
         let (begin, hold) = (Gate::new(), Gate::new());
         let gates = (begin.clone(), hold.clone());
         let serve = move |connection| serve(connection, gates.clone());
-        let (apart, own_address) = (Apart::start()?, network::own_address(&j.client).await?);
-        let address = apart.spawn(http::listen_on(own_address, serve)).await??;
+        let (runtime, own_address) = (SeparateRuntime::start()?, network::own_address(&j.client).await?);
+        let address = runtime.spawn(http::listen_on(own_address, serve)).await??;
         let ports = json!([{ "name": "http", "port": address.port() }]);
         j.apply(&json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": NAME },
@@ -60,7 +60,7 @@ impl Host {
             "addressType": "IPv4", "ports": ports, "endpoints": [{ "addresses": [address.ip().to_string()] }],
         }))
         .await?;
-        Ok(Self { name: name(&j.namespace), address, begin, hold, _server: apart })
+        Ok(Self { name: name(&j.namespace), address, begin, hold, _server: runtime })
     }
 
     /// The `spec.network` of a skill that may reach it.

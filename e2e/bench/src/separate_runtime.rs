@@ -5,9 +5,9 @@ use std::io;
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 /// A runtime with threads of its own. It ends when this is dropped, and what runs on it with it.
-pub(crate) struct Apart(Option<Runtime>);
+pub(crate) struct SeparateRuntime(Option<Runtime>);
 
-impl Apart {
+impl SeparateRuntime {
     pub(crate) fn start() -> io::Result<Self> {
         Ok(Self(Some(Runtime::new()?)))
     }
@@ -21,7 +21,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for SeparateRuntime {
     fn drop(&mut self) {
         // To wait for its threads would block one of the measurement.
         if let Some(runtime) = self.0.take() {
