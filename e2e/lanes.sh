@@ -3,8 +3,7 @@
 #
 #   e2e/lanes.sh [lint|deny|unit|journeys|images|sandbox|chart|integration|e2e|advisories ...]
 #
-# Without arguments it runs all but advisories, whose database is not reachable everywhere. Where e2e runs too, which waits most of
-# its time, lint and deny run beside it.
+# Without arguments it runs all but advisories, whose database is not reachable everywhere.
 # A lane that lacks something installs it, or says so in one line; with CI=true that is a failure. A cluster that
 # was not up before is taken down at the end. A lane has SKILLET_LANE_MINUTES (60) and is ended then.
 set -euo pipefail
@@ -12,11 +11,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root minutes=${SKILLET_LANE_MINUTES:-60} cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
 readonly tools="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/tools"
 readonly all=(lint deny unit journeys images sandbox chart integration e2e)
-readonly limited=(timeout --kill-after 60 "${minutes}m" bash -euo pipefail -c)
 passed=0 failed=0
 failures=()
-beside=()
-beside_pid=
 cd "$root"
 mkdir -p "$logs"
 
@@ -32,69 +28,22 @@ count() {
   printf '==> %s: %d passed, %d failed, %ds\n' "$3" "$lane_passed" "$lane_failed" "$4"
 }
 
-# Takes a lane's exit code and seconds into account.
-conclude() {
-  local lane=$1 status=$2
-  if ((status == 124)); then echo "$lane: not done in $minutes minutes"; fi
-  count "$logs/$lane.log" "$status" "$lane" "$3"
-  if ((status != 0)); then failures+=("$lane"); fi
-}
-
 run_lane() {
   local lane=$1 status=0 started=$SECONDS output copy
   printf '==> %s\n' "$lane"
   exec {output}> >(tee "$logs/$lane.log")
   copy=$!
-  "${limited[@]}" "lane_$lane" >&"$output" 2>&1 {output}>&- || status=$?
+  timeout --kill-after 60 "${minutes}m" bash -euo pipefail -c "lane_$lane" >&"$output" 2>&1 {output}>&- || status=$?
   exec {output}>&-
+  if ((status == 124)); then echo "$lane: not done in $minutes minutes"; fi
   # The copy to the log is a process of its own: what is not in yet is not counted. It ends with the last process of the lane.
   if ! timeout 10 tail -s 0.1 --pid "$copy" -f /dev/null; then
     echo "$lane: has left a process behind"
     status=1
     kill "$copy"
   fi
-  conclude "$lane" "$status" $((SECONDS - started))
-}
-
-# Runs lanes with what others leave of the processors, and in a target folder of their own, because cargo locks one.
-run_idle() {
-  local lane status started
-  chrt --idle --pid 0 "$BASHPID"
-  export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}/beside"
-  trap 'kill "$!"; exit 1' TERM
-  for lane in "$@"; do
-    status=0 started=$SECONDS
-    "${limited[@]}" "lane_$lane" >"$logs/$lane.log" 2>&1 &
-    wait "$!" || status=$?
-    echo "$status $((SECONDS - started))" >"$logs/$lane.end"
-  done
-}
-
-begin_beside() {
-  run_idle "${beside[@]}" &
-  beside_pid=$!
-}
-
-end_beside() {
-  local lane status seconds
-  wait "$beside_pid" || true
-  beside_pid=
-  for lane in "${beside[@]}"; do
-    printf '==> %s\n' "$lane"
-    cat "$logs/$lane.log"
-    read -r status seconds <"$logs/$lane.end"
-    conclude "$lane" "$status" "$seconds"
-  done
-}
-
-# One lane at a time, as apt wants it.
-install_packages() {
-  mkdir -p "$tools"
-  {
-    flock 9
-    apt-get update -qq >/dev/null
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
-  } 9>"$tools/packages.lock"
+  count "$logs/$lane.log" "$status" "$lane" $((SECONDS - started))
+  if ((status != 0)); then failures+=("$lane"); fi
 }
 
 # Installs what the lane needs from Debian's packages; says what lacks where that cannot be.
@@ -106,7 +55,7 @@ need() {
   done
   if ((${#lacking[@]} == 0)); then return 0; fi
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    install_packages "${lacking[@]}"
+    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${lacking[@]}" >/dev/null
   else
     skip "the packages ${lacking[*]}"
   fi
@@ -203,7 +152,8 @@ lane_e2e() {
   # An image of a user's own, without the runner, is made of it. One with libraries starts in no image of its own.
   need busybox=busybox-static curl
   if ldd "$(command -v busybox)" >/dev/null 2>&1; then
-    install_packages busybox-static || skip "the package busybox-static"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends busybox-static >/dev/null ||
+      skip "the package busybox-static"
   fi
   # Of a node that does not answer any more nothing is of use.
   if ((was_up == 0)); then "$cluster" down >/dev/null 2>&1; fi
@@ -226,8 +176,6 @@ lane_e2e() {
 }
 
 finish() {
-  # Only if this script was ended itself.
-  if [[ -n $beside_pid ]]; then kill "$beside_pid"; fi
   if ((was_up == 0)); then "$cluster" down >"$logs/down.log" 2>&1 || failures+=(cluster-down); fi
 }
 
@@ -244,18 +192,8 @@ trap finish EXIT
 export RUST_LIB_BACKTRACE=0
 # A lane is a program of its own, so that it can be ended with all that it has started.
 export root cluster tools was_up
-export -f need install_packages skip test_workspace cargo_deny "${lanes[@]/#/lane_}"
-if [[ " ${lanes[*]} " == *" e2e "* ]]; then
-  for lane in lint deny; do
-    if [[ " ${lanes[*]} " == *" $lane "* ]]; then beside+=("$lane"); fi
-  done
-fi
-for lane in "${lanes[@]}"; do
-  if [[ " ${beside[*]} " == *" $lane "* ]]; then continue; fi
-  if [[ $lane == e2e ]] && ((${#beside[@]} > 0)); then begin_beside; fi
-  run_lane "$lane"
-  if [[ $lane == e2e ]] && ((${#beside[@]} > 0)); then end_beside; fi
-done
+export -f need skip test_workspace cargo_deny "${lanes[@]/#/lane_}"
+for lane in "${lanes[@]}"; do run_lane "$lane"; done
 trap - EXIT
 finish
 if ((${#failures[@]} > 0)); then
