@@ -101,8 +101,7 @@ async fn apply(j: &Journey, host: &StandIn, name: &str, script: &str) -> Result<
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_broker_holds_up_no_program_and_no_other_run() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let host = StandIn::start(j, "standin").await?;
-        policy::change(&j.client, host.policy()).await?;
+        let host = StandIn::allowed(j).await?;
         apply(j, &host, "asks", ASKS).await?;
         j.apply(&json!({
             "apiVersion": "skillet.dev/v1alpha1", "kind": "Skill", "metadata": { "name": "calls" },
@@ -145,8 +144,7 @@ async fn a_frozen_broker_holds_up_no_program_and_no_other_run() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_out_of_memory_ends_connections_and_no_run() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let host = StandIn::start(j, "standin").await?;
-        policy::change(&j.client, host.policy()).await?;
+        let host = StandIn::allowed(j).await?;
         apply(j, &host, "presses", PRESSES).await?;
         let neighbor = Neighbor::set_up(j).await?;
         let leader = operator::leader(&j.client).await?;

@@ -17,7 +17,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::{Journey, eventually, network};
+use crate::{Journey, eventually, network, policy};
 
 /// Most bytes of a request.
 const MAX_REQUEST: usize = 1 << 20;
@@ -83,6 +83,13 @@ impl StandIn {
         let task = tokio::spawn(serve(listener, requests.clone()));
         let host = format!("{name}.{}.svc.cluster.local", j.namespace);
         Ok(Self { host, port, address, requests, task })
+    }
+
+    /// Starts the server under the name `standin`, and lets skills reach it.
+    pub async fn allowed(j: &Journey) -> Result<Self> {
+        let host = Self::start(j, "standin").await?;
+        policy::change(&j.client, host.policy()).await?;
+        Ok(host)
     }
 
     /// Gives it another name, which looks public: the cluster of the tests has a zone of such names.

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use skillet_api::{Phase, Reason, Verdict, network::Connections};
 use skillet_e2e::{
-    Ended, Journey, SkillDraft, journey, journey_under, operator, policy,
+    Ended, SkillDraft, journey, journey_under, operator, policy,
     stand_in::{ASK, StandIn},
 };
 
@@ -30,17 +30,10 @@ fn connections(ended: &Ended) -> Connections {
     ended.status.connections.clone().unwrap_or_default()
 }
 
-/// A stand-in that the policy allows.
-async fn allowed(j: &Journey) -> Result<StandIn> {
-    let host = StandIn::start(j, "standin").await?;
-    policy::change(&j.client, host.policy()).await?;
-    Ok(host)
-}
-
 #[tokio::test]
 async fn an_http_skill_sends_one_request_and_its_connection_is_in_the_record() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let host = allowed(j).await?;
+        let host = StandIn::allowed(j).await?;
         let run = json!({ "http": {
             "method": "POST", "url": host.url("/weather/{{city}}"), "headers": { "X-Unit": "{{unit|celsius}}" },
             "body": { "days": "{{days}}" }, "responseMapping": { "path": "$.path", "sent": "$.body", "unit": "$.headers['x-unit']" },
@@ -66,7 +59,7 @@ async fn an_http_skill_sends_one_request_and_its_connection_is_in_the_record() -
 #[tokio::test]
 async fn an_unmodified_program_reaches_the_host_that_its_skill_names_and_no_other() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let host = allowed(j).await?;
+        let host = StandIn::allowed(j).await?;
         let other = StandIn::start(j, "other").await?;
         let draft = SkillDraft::python("asks", PROGRAM).spec("network", host.network());
         j.apply(&draft.object()).await?;
@@ -145,7 +138,7 @@ async fn a_private_address_behind_an_allowed_name_is_refused() -> Result<()> {
 async fn a_secret_goes_only_where_its_owner_lets_it_go_and_is_masked() -> Result<()> {
     const VALUE: &str = "s3cr3t-Value-of-the-owner";
     journey_under(json!({}), async |j| {
-        let host = allowed(j).await?;
+        let host = StandIn::allowed(j).await?;
         let secret = |annotations: Value| {
             json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "api", "annotations": annotations },
@@ -187,7 +180,7 @@ except OSError as error:
 print(json.dumps({"first": first, "lost": lost, "again": ask_again()}))
 "#;
     journey_under(json!({}), async |j| {
-        let host = allowed(j).await?;
+        let host = StandIn::allowed(j).await?;
         let draft = SkillDraft::python("holds", &format!("{ASK}{HOLDS}"));
         let draft = draft.spec("network", host.network()).limit("timeout", "60s");
         j.apply(&draft.object()).await?;

@@ -46,15 +46,6 @@ impl Connect for SystemConnect {
     }
 }
 
-/// Deadlines of one connection.
-#[derive(Clone, Copy)]
-struct Deadlines {
-    /// For the turn of its tenant.
-    turn: Instant,
-    /// For the whole.
-    connected: Instant,
-}
-
 /// Opens connections under the rules of a run.
 #[derive(Clone)]
 pub(crate) struct Dialer {
@@ -114,9 +105,8 @@ impl Dialer {
     ) -> Result<Dialed, Refusal> {
         let began = Instant::now();
         // The rest of the time is for the host.
-        let turn = began + patience.min(self.connect_limit) / 2;
-        let deadlines = Deadlines { turn, connected: began + self.connect_limit };
-        let dialed = self.attempt(scope, host, port, deadlines).await;
+        let turn_by = began + patience.min(self.connect_limit) / 2;
+        let dialed = self.attempt(scope, host, port, (turn_by, began + self.connect_limit)).await;
         self.metrics.dialed(dialed.as_ref().map_or_else(|refusal| refusal.verdict, |_| Verdict::Allowed));
         self.metrics.dial_seconds(began.elapsed());
         dialed
@@ -127,7 +117,7 @@ impl Dialer {
         scope: &Arc<RunScope>,
         host: &str,
         port: u16,
-        deadlines: Deadlines,
+        (turn_by, deadline): (Instant, Instant),
     ) -> Result<Dialed, Refusal> {
         let host = scope.policy.check_host(host, port).map_err(|verdict| match verdict {
             Verdict::PortNotAllowed => refusal(verdict, format!("port {port} of the host is not allowed")),
@@ -135,9 +125,9 @@ impl Dialer {
         })?;
         let full = |message: &str| refusal(Verdict::EgressLimitReached, message);
         let run = scope.enter().await.ok_or_else(|| full("the run has no more connections"))?;
-        let tenant = self.limits.enter(&scope.tenant, deadlines.turn).await.map_err(full)?;
+        let tenant = self.limits.enter(&scope.tenant, turn_by).await.map_err(full)?;
         let places = Places { _run: run, _tenant: tenant };
-        let addresses = match timeout_at(deadlines.connected, self.resolver.resolve(&host)).await {
+        let addresses = match timeout_at(deadline, self.resolver.resolve(&host)).await {
             Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => return Err(unresolved(&error)),
             Err(_) => return Err(unresolved(&ResolveError::TimedOut)),
@@ -146,7 +136,7 @@ impl Dialer {
             let message = "the host has an address that may not be reached";
             Refusal { address, ..refusal(Verdict::AddressNotAllowed, message) }
         })?;
-        let (stream, address) = self.connect(&addresses, port, deadlines.connected).await?;
+        let (stream, address) = self.connect(&addresses, port, deadline).await?;
         Ok(Dialed { stream, host, address, places })
     }
 

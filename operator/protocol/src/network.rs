@@ -85,13 +85,13 @@ pub fn host_index(address: Ipv4Addr) -> Option<u32> {
 
 /// Returns the exact names among those of a run's rules, each once, in the order of their [`host_address`]. They are the first
 /// hosts of the run, so their addresses are known before it begins.
-pub fn named_hosts<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut hosts = Vec::new();
+pub fn named_hosts<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut hosts: Vec<String> = Vec::new();
     for name in names {
         let is_loopback = name == "localhost" || name.ends_with(".localhost");
         let is_exact = !name.starts_with('*') && name.parse::<IpAddr>().is_err() && !is_loopback;
-        if is_exact && !hosts.contains(&name) {
-            hosts.push(name);
+        if is_exact && !hosts.iter().any(|host| host == name) {
+            hosts.push(name.to_owned());
         }
     }
     hosts

@@ -33,8 +33,7 @@ pub(crate) enum Lookup {
 
 impl Names {
     pub(crate) fn new(rules: Vec<HostRule>) -> Self {
-        let known: Vec<String> =
-            named_hosts(rules.iter().map(|rule| &*rule.name)).into_iter().map(str::to_owned).collect();
+        let known = named_hosts(rules.iter().map(|rule| &*rule.name));
         let by_name = known.iter().cloned().zip(0..).collect();
         Self { rules, by_name, known }
     }

@@ -29,11 +29,6 @@ pub(crate) fn avoided_nodes(plan: &Plan, probed: &[NodeStatus]) -> Vec<String> {
     }
 }
 
-/// Returns the names of hosts in the order of their addresses: the runner is sent the same hosts.
-fn hosts_with_addresses(hosts: &[Host]) -> Vec<String> {
-    named_hosts(hosts.iter().map(|host| &*host.name)).into_iter().map(str::to_owned).collect()
-}
-
 /// The manifest's input for one attempt.
 pub(crate) fn spec(
     plan: &Plan,
@@ -43,6 +38,7 @@ pub(crate) fn spec(
 ) -> SandboxSpec {
     let Plan { reference, admitted, program, policy, .. } = plan;
     let network = admitted.content.network.as_ref();
+    let hosts: &[Host] = network.map_or(&[], |network| &network.hosts);
     SandboxSpec {
         job: job_name(&reference.uid, point.ordinal),
         image: settings.image(&program.image).to_owned(),
@@ -67,6 +63,7 @@ pub(crate) fn spec(
         annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), reference.name.clone())]),
         nodes: Nodes::Except(avoided_nodes(plan, probed)),
         upload_mib: network.map(|_network| policy.network.transfer_mib),
-        named_hosts: network.map(|network| hosts_with_addresses(&network.hosts)).unwrap_or_default(),
+        // The runner is sent the same hosts.
+        named_hosts: named_hosts(hosts.iter().map(|host| &*host.name)),
     }
 }
