@@ -35,6 +35,8 @@ pub mod seal_record;
 pub mod skill;
 pub mod start_window;
 #[cfg(any(test, feature = "testing"))]
+pub mod test_cost;
+#[cfg(any(test, feature = "testing"))]
 pub mod test_rng;
 pub mod text;
 pub mod token_bucket;

@@ -1,6 +1,6 @@
 //! Repeatable random numbers for tests, and how many cases of each are tried.
 
-/// Returns the number of cases in `SKILLET_CASES`, else `usual`. `make fuzz` tries a million of each.
+/// Returns the number of cases in `SKILLET_CASES`, else `usual`. `make soak PROGRAM=fuzz` tries a million of each.
 pub fn cases(usual: u64) -> u64 {
     std::env::var("SKILLET_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }

@@ -10,10 +10,7 @@ use std::time::{Duration, Instant};
 
 use skillet_protocol::{OperatorMessage, Run, RunOutcome};
 use support::bundle::{Level, Sandbox, runc};
-use support::{Finished, script_of};
-
-/// The time a run may take after its limit has passed.
-const MARGIN: Duration = Duration::from_millis(1500);
+use support::{Finished, MARGIN, script_of};
 
 struct Attack {
     name: String,
@@ -24,7 +21,7 @@ struct Attack {
 }
 
 fn attacks() -> Vec<Attack> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../e2e/attacks");
+    let folder = std::env::current_dir().unwrap().join("../../e2e/attacks");
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|kind| kind != "md"));

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use skillet_protocol::{OperatorMessage, Receipt, RunOutcome};
-use support::plain::{MARGIN, Plain, RUNNER, hello, run};
-use support::{Folder, eventually, script};
+use support::plain::{Plain, RUNNER, hello, run};
+use support::{Folder, MARGIN, eventually, script};
 
 #[test]
 fn exit_codes_and_signals_are_distinguished() {

@@ -4,11 +4,12 @@
 mod support;
 
 use std::io::{Read as _, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use skillet_protocol::{
     ChannelOpened, CloseKind, NetworkRequest, NetworkResponse, OperatorMessage, RunOutcome, Verdict,
 };
+use support::MARGIN;
 use support::egress::{WINDOW, by_hand, opened, request, run, say};
 use support::plain::Plain;
 use support::servers::serve;
@@ -217,7 +218,7 @@ t.start(); t.join()
     let started = Instant::now();
     plain.session.say(&OperatorMessage::Cancel);
     assert_eq!(plain.session.finish().receipt.outcome, RunOutcome::Cancelled);
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert!(started.elapsed() < MARGIN, "{:?}", started.elapsed());
 }
 
 #[test]

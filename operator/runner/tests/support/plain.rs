@@ -2,16 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use skillet_protocol::{Hello, OperatorMessage, Receipt, Run, RunOutcome};
 
 use super::{Finished, Folder, Session};
 
 pub const RUNNER: &str = env!("CARGO_BIN_EXE_skillet-runner");
-
-/// The time everything may take after a limit has passed.
-pub const MARGIN: Duration = Duration::from_millis(1500);
 
 pub struct Plain {
     pub session: Session,

@@ -92,7 +92,7 @@ fn run(runtime: Runtime, args: &[&str]) -> Option<Value> {
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("skillet-builtin-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let script = format!("{}/src/builtin/sandbox/{file}", env!("CARGO_MANIFEST_DIR"));
+    let script = std::env::current_dir().unwrap().join("src/builtin/sandbox").join(file);
     let mut command = Command::new(interpreter);
     command.arg(script).args(args).current_dir(&folder).stdin(Stdio::null());
     let output = command.output().ok();
@@ -151,7 +151,7 @@ fn scripts_end_what_runs_too_long_and_cut_what_is_too_long() {
 fn code_that_prints_without_end_costs_no_memory_and_ends_as_it_does() {
     // It prints 400 MB. Neither the code nor the script may have 200 MB.
     let print = "import sys\nfor n in range(400): sys.stdout.write('é' * 500000)\nsys.stderr.write('e' * 100000); sys.exit(6)";
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/builtin/sandbox/run.py");
+    let script = "src/builtin/sandbox/run.py";
     let limited = format!("ulimit -v 200000; exec python3 {script} 60000 2000000 \"$1\"");
     let output = Command::new("sh").args(["-c", &limited, "sh", print]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,8 +1,9 @@
 //! Answers as clients and their libraries may write them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use skillet_core::test_cost::cpu_time;
 
 use super::*;
 use crate::{DialectName, confirmation::NONCE_BYTES, tool_names::SkillIdentity};
@@ -171,11 +172,8 @@ fn long_arguments_are_read_once_for_all_tokens() {
         {"role": "tool", "tool_call_id": "c", "content": "ok"}]});
     let sent = DialectName::OpenAiChat.dialect().history_calls(&request);
     let many: Vec<String> = (0..200).map(|expires| token("d", expires)).collect();
-    let time = |header: &[String]| {
-        let started = Instant::now();
-        assert_eq!(one(Some(&key()), CALLER, &sent, header), Reply::Missing);
-        started.elapsed()
-    };
+    let time =
+        |header: &[String]| cpu_time(|| assert_eq!(one(Some(&key()), CALLER, &sent, header), Reply::Missing));
     let (of_one, of_many) = (time(&many[..1]), time(&many));
     assert!(of_many < 5 * of_one + Duration::from_millis(200), "{of_many:?} and {of_one:?} for one");
     // Where none has the form of a token, the arguments are not read at all.
