@@ -38,7 +38,7 @@ impl Clients {
         static INSTALLED: OnceCell<Clients> = OnceCell::const_new();
         INSTALLED
             .get_or_try_init(async || {
-                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("gateway");
+                let folder = skillet_e2e::package_folder().join("gateway");
                 let script = folder.join("install-clients.sh");
                 let output = Command::new(&script).stderr(Stdio::inherit()).output().await;
                 let output = output.with_context(|| format!("could not start {}", script.display()))?;

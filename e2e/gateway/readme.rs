@@ -47,7 +47,7 @@ async fn a_reader_of_the_readme_comes_to_an_answer() -> Result<()> {
 
 async fn follow(j: &Journey, folder: &Path) -> Result<()> {
     let fixture = Fixture::set_up(j, &[upside_down()]).await?;
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md"))?;
+    let readme = fs::read_to_string(skillet_e2e::package_folder().join("../README.md"))?;
     let reader = Reader::new(&fixture, folder).await?;
 
     let first = section(&readme, "A first skill")?;

@@ -1,6 +1,6 @@
 //! Mistakes in the chart's values, answered by helm before anything is sent.
 
-use std::{path::Path, time::Instant};
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ impl Door for Values {
         let (registry, own) = (format!("{name}-registry.yaml"), format!("{name}.yaml"));
         programs::write(&stage.directory, &registry, REGISTRY)?;
         programs::write(&stage.directory, &own, &row.deed.values.to_string())?;
-        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/skillet");
+        let chart = skillet_e2e::package_folder().join("../charts/skillet");
         let chart = chart.to_string_lossy();
         let arguments = [
             "template",

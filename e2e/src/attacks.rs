@@ -19,7 +19,7 @@ pub struct Attack {
 
 /// Every attack.
 pub fn all() -> Result<Vec<Attack>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("attacks");
+    let folder = crate::package_folder().join("attacks");
     let mut attacks = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| format!("could not list {}", folder.display()))? {
         let path = entry?.path();

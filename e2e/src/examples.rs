@@ -1,9 +1,6 @@
 //! The skills in `examples/`: each a file to apply, a sample input, and what must come of it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
@@ -35,7 +32,7 @@ pub fn all() -> Result<Vec<Example>> {
 
 /// The folder of all examples.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
+    crate::package_folder().join("../examples")
 }
 
 fn load(name: &str) -> Result<Example> {

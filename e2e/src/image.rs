@@ -80,7 +80,7 @@ async fn load(script: &'static str, image: String, arguments: Vec<String>) -> Re
 
 /// Runs a script about an image, and returns what it printed.
 async fn run(script: &'static str, image: String, arguments: Vec<String>) -> Result<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster");
+    let folder = crate::package_folder().join("cluster");
     let mut command = Command::new("bash");
     command.args(["-c", script, "load", &image]).args(arguments).current_dir(folder);
     let output = spawn_blocking(move || command.output()).await?.context("could not start bash")?;

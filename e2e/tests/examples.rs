@@ -43,8 +43,8 @@ fn the_examples_are_all_in_the_readme() -> Result<()> {
 #[tokio::test]
 async fn the_folder_of_examples_is_applied_at_once() -> Result<()> {
     journey(async |j| {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
-        let applied = j.kubectl(&["apply", "-f", folder], "").await?;
+        let folder = examples::folder().display().to_string();
+        let applied = j.kubectl(&["apply", "-f", &folder], "").await?;
         let created =
             applied.lines().filter(|line| line.starts_with("skill.") && line.ends_with(" created")).count();
         ensure!(created == examples::all()?.len(), "{applied}");

@@ -11,10 +11,10 @@ use kube::{
 };
 use serde_json::json;
 use skillet_api::ApiKey;
-use skillet_e2e::{Journey, SkillDraft, eventually, journey};
+use skillet_e2e::{Journey, SkillDraft, eventually, journey, package_folder};
 use tokio::{io::AsyncWriteExt as _, process::Command};
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/skillet/files/argocd-health.lua");
+const SCRIPT: &str = "../charts/skillet/files/argocd-health.lua";
 /// The gateway looks at its keys once a minute.
 const KEY_REPORTED_WITHIN: Duration = Duration::from_secs(90);
 
@@ -23,7 +23,7 @@ async fn health(j: &Journey) -> Result<BTreeMap<String, String>> {
     let kinds = "skills,skillversions,skillexecutions,apikeys,skillpolicies";
     let list = j.kubectl(&["get", kinds, "-o", "json"], "").await?;
     let mut program = Command::new("gitops-health")
-        .arg(SCRIPT)
+        .arg(package_folder().join(SCRIPT))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn folders_are_read_to_the_bottom_and_name_the_set() {
-        let files = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap();
+        let files = read(Path::new("cases")).unwrap();
         let cases = files.iter().flat_map(CaseFile::cases);
         let sets: std::collections::BTreeSet<&str> = cases.map(|case| case.set.as_str()).collect();
         assert_eq!(sets.into_iter().collect::<Vec<_>>(), ["omniroute", "openhands", "skillmd", "uniskill"]);

@@ -1,7 +1,7 @@
 //! The scripted model server of `gateway/model` as a pod of the journey's namespace, and its log: what the gateway sent
 //! to a provider.
 
-use std::{collections::BTreeMap, env, fmt::Debug, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, env, fmt::Debug, fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::{
@@ -120,7 +120,7 @@ where
 
 /// Its files, by name.
 fn program() -> Result<BTreeMap<String, String>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("gateway/model");
+    let folder = crate::package_folder().join("gateway/model");
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(&folder).with_context(|| format!("could not read {}", folder.display()))? {
         let path = entry?.path();

@@ -143,7 +143,7 @@ struct Script {
 }
 
 fn scripts() -> Vec<Script> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let folder = std::env::current_dir().unwrap().join("tests/clients");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let read = |file: &std::path::PathBuf| {

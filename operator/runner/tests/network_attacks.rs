@@ -20,7 +20,7 @@ const MEMORY: u64 = 512 << 20;
 const ATTEMPTS: usize = 80;
 
 fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../e2e/attacks").join(folder);
+    let folder = std::env::current_dir().unwrap().join("../../e2e/attacks").join(folder);
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|kind| kind == "py"));

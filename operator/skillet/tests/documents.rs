@@ -13,7 +13,7 @@ use skillet_api::{
 use skillet_core::{skill::validate_skill, version::Constraint};
 
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+    std::env::current_dir().unwrap().join("../..")
 }
 
 fn pages() -> Vec<(String, String)> {

@@ -56,7 +56,7 @@ const CODE_LEFT: &[(&str, usize)] = &[
 ];
 
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    std::env::current_dir().unwrap().join("../..").canonicalize().unwrap()
 }
 
 /// Files of the repository, tracked or about to be, with the endings given.

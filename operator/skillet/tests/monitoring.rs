@@ -3,7 +3,7 @@
 // What is not a test here is still part of one.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use skillet_gateway::{
 use skillet_kube::ApiMetrics;
 
 fn read(path: &str) -> String {
-    fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+    fs::read_to_string(std::env::current_dir().unwrap().join("../..").join(path)).unwrap()
 }
 
 /// Everything that the processes serve. A family without a sample is not served, so that each gets one.

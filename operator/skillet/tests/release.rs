@@ -31,7 +31,7 @@ impl Drop for Directory {
 }
 
 fn release(arguments: &[&str]) -> Output {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/release/release.sh");
+    let script = std::env::current_dir().unwrap().join("../cli/release/release.sh");
     Command::new(script).args(arguments).output().unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! The chart's own objects, rendered by helm: what is installed is what is tested.
 
-use std::{path::Path, process::Command};
+use std::process::Command;
 
 use kube::{
     Client,
@@ -18,7 +18,7 @@ pub const SANDBOXES: &str = "skillet-sandboxes";
 
 /// The objects of one template, with values such as `sandbox.namespace=x`.
 pub fn render(template: &str, values: &[&str]) -> Vec<Value> {
-    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/skillet");
+    let chart = std::env::current_dir().unwrap().join("../../charts/skillet");
     let mut helm = Command::new("helm");
     helm.env("PATH", search_path()).args(["template", "skillet"]).arg(chart);
     helm.args(["--namespace", NAMESPACE, "--kube-version", "1.36.0", "--show-only", template]);

@@ -74,7 +74,7 @@ impl Server {
         fs::write(folder.join("tokens.csv"), format!("{ADMIN_TOKEN},admin,admin,system:masters\n")).unwrap();
         make_key(&folder.join("service-account.key"));
         let keeper = Command::new("/bin/sh")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/keeper.sh"))
+            .arg(std::env::current_dir().unwrap().join("tests/integration/keeper.sh"))
             .env("PATH", search_path())
             .env("DIR", &folder)
             .env("PORT", port.to_string())
