@@ -1,14 +1,14 @@
 //! Connections that lose every packet for a while, over programs that end meanwhile: each run has one attempt and its own
 //! result.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use serde_json::json;
 use skillet_e2e::{
-    Journey, SkillDraft, journey_under,
+    Journey, SkillDraft, amount, journey_under,
     network::BlackHole,
     operator::{self, Leader},
     process::of_node,
@@ -19,6 +19,7 @@ use crate::{operator_downtime::begin, run_counter::RunCounter};
 
 /// Longer than a Lease, so another operator takes over. SKILLET_SILENCE sets other seconds.
 const SILENCE: u64 = 25;
+const KUBELET_SILENCE: u64 = 12;
 const KUBELET_PORT: u16 = 10_250;
 
 /// Starts a run that ends in the middle of the silence, and expects its own end.
@@ -54,13 +55,9 @@ async fn api_server(j: &Journey) -> Result<String> {
 async fn a_run_outlives_a_leader_whose_packets_to_the_api_server_are_lost() -> Result<()> {
     journey_under(json!({}), async |j| {
         let api_server = api_server(j).await?;
-        let long = env::var("SKILLET_SILENCE").ok().and_then(|text| text.parse().ok()).unwrap_or(SILENCE);
-        for seconds in [10, long] {
-            let Leader { pid, .. } = operator::leader(&j.client).await?;
-            let cut = || BlackHole::to_address(pid, &api_server);
-            outlive(j, &format!("cut-off-{seconds}"), Duration::from_secs(seconds), cut).await?;
-        }
-        Ok(())
+        let silence = Duration::from_secs(amount("SKILLET_SILENCE", SILENCE));
+        let Leader { pid, .. } = operator::leader(&j.client).await?;
+        outlive(j, "cut-off", silence, || BlackHole::to_address(pid, &api_server)).await
     })
     .await
 }
@@ -70,7 +67,8 @@ async fn a_run_outlives_a_kubelet_whose_packets_are_lost() -> Result<()> {
     journey_under(json!({}), async |j| {
         let kubelet = of_node("kubelet")?;
         let cut = || BlackHole::to_port(kubelet, KUBELET_PORT);
-        outlive(j, "kubelet-cut-off", Duration::from_secs(30), cut).await
+        let silence = Duration::from_secs(amount("SKILLET_SILENCE", KUBELET_SILENCE));
+        outlive(j, "kubelet-cut-off", silence, cut).await
     })
     .await
 }

@@ -1,6 +1,6 @@
 //! The broker is silent, or has much to carry: programs learn of it, and neither the operator nor other runs do.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt as _, api::ListParams};
 use serde_json::json;
 use skillet_api::{Phase, Reason};
 use skillet_e2e::{
-    Journey, SkillDraft, eventually, journey_under, operator, policy,
+    Journey, SkillDraft, amount, eventually, journey_under, operator, policy,
     process::{self, Frozen, MemoryLimit, peak_megabytes, reset_peak},
     stand_in::{ASK, StandIn},
 };
@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(18);
 const MOST: u64 = 200;
 
 /// Megabytes of the download, unless SKILLET_DOWNLOAD_MB says otherwise.
-const MEGABYTES: u64 = 1000;
+const MEGABYTES: u64 = 300;
 
 /// Time for the broker's next container.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
@@ -182,8 +182,7 @@ async fn a_broker_out_of_memory_ends_connections_and_no_run() -> Result<()> {
 async fn a_large_download_beside_a_slow_reader_takes_bounded_memory() -> Result<()> {
     journey_under(json!({}), async |j| {
         let host = StandIn::start(j, "standin").await?;
-        let given = env::var("SKILLET_DOWNLOAD_MB").ok().and_then(|text| text.parse().ok());
-        let megabytes: u64 = given.unwrap_or(MEGABYTES);
+        let megabytes = amount("SKILLET_DOWNLOAD_MB", MEGABYTES);
         let bytes = megabytes * 1_000_000;
         let mut spec = host.policy();
         spec["network"]["transferMiB"] = json!(megabytes + 1000);

@@ -1,14 +1,14 @@
 //! Processes that stop without an end and come back: the operator that leads, the API server, the kubelet. Every program
 //! ran at most once, and no result is lost.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::ResourceExt as _;
 use serde_json::json;
 use skillet_api::{Phase, Reason};
 use skillet_e2e::{
-    Journey, SkillDraft, eventually, journey_under,
+    Journey, SkillDraft, amount, eventually, journey_under,
     operator::{self, Leader},
     process::{Frozen, of_node},
 };
@@ -22,8 +22,13 @@ use crate::{
 };
 
 /// Rounds of the leader's test, unless SKILLET_ROUNDS says otherwise.
-const ROUNDS: u64 = 4;
+const ROUNDS: u64 = 1;
+/// Rounds that pods serve for.
+const ROUNDS_OF_PODS: u64 = 4;
 const RUNS_PER_ROUND: u64 = 8;
+/// Seconds for which the API server is silent, longer than a Lease, and the kubelet, unless SKILLET_SILENCE sets others.
+const SILENCE: u64 = 25;
+const KUBELET_SILENCE: u64 = 12;
 /// The new leader must take over within this time. Then the old one returns after up to as long as a run takes.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
 const ENDED: Duration = Duration::from_secs(120);
@@ -31,7 +36,7 @@ const ENDED: Duration = Duration::from_secs(120);
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_leader_that_returns_runs_nothing_twice() -> Result<()> {
     journey_under(json!({ "concurrency": { "total": 6, "perNamespace": 6 } }), async |j| {
-        let rounds = env::var("SKILLET_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+        let rounds = amount("SKILLET_ROUNDS", ROUNDS);
         // Some end before the leader changes, some after it.
         let script = "number=$(jq .number); echo \"{\\\"number\\\": $number}\"; sleep $((number % 4))";
         j.apply(&SkillDraft::shell("steady", script)).await?;
@@ -66,7 +71,11 @@ async fn freeze_leader(j: &Journey, round: u64) -> Result<()> {
     drop(frozen);
     load::all_ended(j, &j.namespace, usize::try_from((round + 1) * RUNS_PER_ROUND)?, ENDED).await?;
     // The kubelet waits longer before each restart of a container, in the end for minutes. New pods begin anew.
-    if (round + 1).is_multiple_of(ROUNDS) { operator::away(&j.client, async || Ok(())).await } else { Ok(()) }
+    if (round + 1).is_multiple_of(ROUNDS_OF_PODS) {
+        operator::away(&j.client, async || Ok(())).await
+    } else {
+        Ok(())
+    }
 }
 
 /// Starts a run of `seconds`, freezes a part of the node in the middle of it, and expects the run's own end.
@@ -90,18 +99,14 @@ async fn outlive(j: &Journey, part: &str, silence: Duration) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_outlives_an_api_server_that_is_silent() -> Result<()> {
-    journey_under(json!({}), async |j| {
-        for seconds in [10, 40] {
-            outlive(j, "kube-apiserver", Duration::from_secs(seconds)).await?;
-        }
-        Ok(())
-    })
-    .await
+    let silence = Duration::from_secs(amount("SKILLET_SILENCE", SILENCE));
+    journey_under(json!({}), async move |j| outlive(j, "kube-apiserver", silence).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_outlives_a_kubelet_that_is_silent() -> Result<()> {
-    journey_under(json!({}), async |j| outlive(j, "kubelet", Duration::from_secs(30)).await).await
+    let silence = Duration::from_secs(amount("SKILLET_SILENCE", KUBELET_SILENCE));
+    journey_under(json!({}), async move |j| outlive(j, "kubelet", silence).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! A rolling upgrade under a steady load of runs: no request fails, and no run is lost.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream::FuturesUnordered};
@@ -10,7 +10,7 @@ use serde_json::json;
 use skillet_e2e::{
     Journey, PATIENCE, SkillDraft,
     agent::{GatewayClient, Request, gateway_client::NAMESPACE},
-    eventually, journey_under,
+    amount, eventually, journey_under,
 };
 use tokio::time::{Instant, interval};
 
@@ -31,7 +31,7 @@ async fn a_rolling_upgrade_under_load_fails_no_request() -> Result<()> {
     journey_under(json!({}), async |j| {
         let echo = of_text(SkillDraft::shell("echo", "cat"), "Gives back what it was given.");
         let fixture = Fixture::set_up(j, &[echo]).await?;
-        let rate = env::var("SKILLET_RATE").ok().and_then(|text| text.parse().ok()).unwrap_or(RATE);
+        let rate = amount("SKILLET_RATE", RATE);
         let (mut sent, mut number, mut left_out) = (FuturesUnordered::new(), 0, 0);
         let mut times = Vec::new();
         let mut ticks = interval(Duration::from_secs_f64(1.0 / rate));

@@ -14,8 +14,11 @@
 //! | `SKILLET_NODE_LOGS` | the folder of container logs, where the node is this machine |
 //! | `SKILLET_GATEWAY_URL` | the gateway, where it does not run as a pod |
 //! | `SKILLET_MODEL_URL` | a running `gateway/model/model.py` that gateway and tests can reach, instead of a pod |
-//! | `SKILLET_ROUNDS`, `SKILLET_SWARM`, `SKILLET_RATE`, `SKILLET_SILENCE` | more rounds of a frozen leader, executions at once, runs a second during an upgrade, seconds without packets |
-//! | `SKILLET_SEED` | the seed that an earlier run of the faults lane printed: the same random times |
+//! | `SKILLET_KILLS`, `SKILLET_ROUNDS` | kills of the operator under load, rounds of a frozen leader |
+//! | `SKILLET_BURST`, `SKILLET_SWARM` | executions at once that run, that wait or fail |
+//! | `SKILLET_SILENCE` | seconds for which a part is silent |
+//! | `SKILLET_RATE`, `SKILLET_DOWNLOAD_MB` | runs a second during an upgrade, size of a download |
+//! | `SKILLET_SEED` | the seed of random times |
 //! | `SKILLET_E2E_IMAGE` | an image with `/bin/busybox` and no runner, where none can be loaded |
 
 pub mod agent;
@@ -39,10 +42,19 @@ pub mod policy;
 pub mod process;
 pub mod report;
 pub mod sandbox;
+pub mod scale;
 pub mod stand_in;
 pub mod wait;
 
 pub use draft::SkillDraft;
 pub use execute::Ended;
 pub use journey::{Journey, journey, journey_under};
+pub use scale::amount;
 pub use wait::{PATIENCE, eventually};
+
+/// Returns the folder of this package. Tests run in it, as cargo does it, and the demo at the top of the repository. A path that
+/// the compiler knows would make each clone compile again.
+pub fn package_folder() -> std::path::PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    if here.join("attacks").is_dir() { here } else { here.join("e2e") }
+}
