@@ -7,6 +7,7 @@ MAKEFLAGS += --warn-undefined-variables --no-print-directory
 
 # Compiled crates outlive a clone, so that only the first one on a machine waits for them.
 XDG_CACHE_HOME ?=
+PROGRAM ?=
 SKILLET_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/skillet
 CARGO_TARGET_DIR ?= $(SKILLET_CACHE)/target
 export SKILLET_CACHE CARGO_TARGET_DIR
@@ -22,8 +23,6 @@ help: ## List the targets
 
 .PHONY: demo
 demo: deploy ## Bring up a cluster with Skillet, run every example, a SKILL.md and skills that reach a host, and let an agent talk to a scripted model
-	@e2e/install-program.sh skillet-demo target/bin
-	@e2e/install-program.sh kubectl-skill target/bin
 	@PATH="$(CURDIR)/target/bin:$$PATH" e2e/in-cluster.sh target/bin/skillet-demo
 
 .PHONY: cluster
@@ -35,7 +34,8 @@ cluster-down: ## Remove the local node and everything of it
 	@$(CLUSTER) down
 
 .PHONY: deploy
-deploy: cluster images cli ## Install or upgrade Skillet by its chart in the cluster
+deploy: sources ## Install or upgrade Skillet by its chart in the cluster; its programs are of SKILLET_PROFILE (dev)
+	@e2e/deploy.sh build
 	@e2e/deploy.sh up
 
 .PHONY: undeploy
@@ -54,12 +54,12 @@ sources:
 	@e2e/share-target-dir.sh
 
 .PHONY: images
-images: sources ## Build the five images into target/images
-	@sandbox-images/build.sh
+images: sources ## Build the six images of a release into target/images
+	@SKILLET_PROFILE=release sandbox-images/build.sh
 
 .PHONY: cli
 cli: sources ## Build kubectl-skill into target/bin
-	@e2e/install-program.sh kubectl-skill target/bin
+	@e2e/build.sh programs
 
 .PHONY: crds
 crds: sources ## Generate crds/ from operator/api
@@ -120,9 +120,16 @@ test-integration: ## A real API server: CEL, rights, ownership
 test-e2e: ## A whole node: journeys, limits, faults
 	@$(LANES) e2e
 
-.PHONY: fuzz
-fuzz: sources ## A million random cases for every reader of what clients and models send; most of an hour
-	@SKILLET_CASES=1000000 cargo test --release -q --locked -p skillet-llm --lib
+.PHONY: soak
+soak: sources ## The long forms of tests, for hours, or one of them: make soak PROGRAM=kills; writes docs/soak.md
+	@e2e/soak.sh $(PROGRAM)
+
+.PHONY: times
+times: ## Write the table of lanes into CONTRIBUTING.md, from the runs of this machine
+	@e2e/times.sh
+
+# Figures are of releases.
+bench bench-egress: export SKILLET_PROFILE := release
 
 .PHONY: bench
 bench: deploy ## Measure; writes target/bench.json
@@ -136,7 +143,7 @@ bench-gateway: sources ## Measure the gateway, a skill call where a cluster answ
 	else echo "call is not measured: no cluster answers (make deploy)"; fi
 
 .PHONY: bench-egress
-bench-egress: sources ## Measure connections of sandboxes and HTTP skills on the cluster that is there (make deploy); adds to target/bench.json
+bench-egress: deploy ## Measure connections of sandboxes and HTTP skills ; adds to target/bench.json
 	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench -- --only egress-requests,egress-throughput,egress-idle,http-skills,egress-memory
 
 .PHONY: clean

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs Skillet by its chart in the cluster, from the images in target/images, and waits until it answers.
-# `load` brings the images into the cluster, `up` does that and installs or upgrades, `down` uninstalls. It is not how a user installs: that is charts/skillet/README.md.
+# `build` makes cluster and images, side by side; `load` brings the images into the cluster, `up` does that and installs or upgrades,
+# `down` uninstalls. It is not how a user installs: that is charts/skillet/README.md.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root
@@ -9,6 +10,20 @@ readonly release=skillet namespace=skillet-system
 # A number that changes with any image, so that the Deployment is rolled when only an image's content is new.
 images_digest() {
   sha256sum "$root/target/images/images.json" | cut -c1-16
+}
+
+# The cluster's programs and ours have nothing in common: while one is fetched or linked, the other is compiled.
+build() {
+  local images
+  "$root/sandbox-images/build.sh" &
+  images=$!
+  # The images' script says by itself what is wrong.
+  "$root/e2e/cluster/cluster.sh" up || { wait "$images"; exit 1; }
+  wait "$images"
+}
+
+images_profile() {
+  sed -n 's/.*"operator": .*"profile": "\([a-z]*\)".*/\1/p' "$root/target/images/images.json"
 }
 
 load_images() {
@@ -38,13 +53,17 @@ up() {
   kubectl --namespace "$namespace" rollout status "deployment/$release-gateway" --timeout 240s >/dev/null
   if [[ $workspaces == true ]]; then kubectl --namespace "$namespace" rollout status "deployment/$release-workspaces" --timeout 240s >/dev/null; fi
   echo "deploy: Skillet $(helm list --namespace "$namespace" --filter "^$release\$" --output json |
-    sed 's/.*"app_version":"\([^"]*\)".*/\1/') answers in namespace $namespace"
+    sed 's/.*"app_version":"\([^"]*\)".*/\1/') answers in namespace $namespace; its images have the profile $(images_profile)"
 }
 
 down() {
   helm uninstall "$release" --namespace "$namespace" --ignore-not-found --wait
 }
 
+if [[ ${1:-} == build ]]; then
+  build
+  exit
+fi
 environment=$("$root/e2e/cluster/cluster.sh" env)
 eval "$environment"
 case ${1:-} in
@@ -52,7 +71,7 @@ case ${1:-} in
   up) up ;;
   down) down ;;
   *)
-    echo "usage: e2e/deploy.sh load|up|down" >&2
+    echo "usage: e2e/deploy.sh build|load|up|down" >&2
     exit 2
     ;;
 esac

@@ -17,16 +17,20 @@ ALL_IMAGES=(operator runner shell python node browser)
 OUT="$REPOSITORY/target/images"
 CACHE="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/images"
 REFRESH=no
+LAYERS_ONLY=no
+PROFILE="${SKILLET_PROFILE:-dev}"
 
 usage() {
   cat <<TEXT
-Usage: build.sh [--refresh] [IMAGE...]     images: ${ALL_IMAGES[*]} (default all)
+Usage: build.sh [--refresh] [--layers] [IMAGE...]     images: ${ALL_IMAGES[*]} (default all)
 
 Writes target/images/IMAGE.tar, to be imported by 'ctr -n k8s.io images import', and target/images/images.json.
 
   --refresh   fetch the packages again; without it they are taken from the cache while the lists are unchanged
+  --layers    only fetch the packages, into the cache
 
-Environment: SKILLET_CACHE (~/.cache/skillet), SKILLET_DEBIAN_MIRROR, SKILLET_DEBIAN_SECURITY_MIRROR, SKILLET_NPM_REGISTRY, CARGO_TARGET_DIR.
+Environment: SKILLET_PROFILE of the programs, dev or release (dev), which the label dev.skillet.profile of an image tells;
+SKILLET_CACHE (~/.cache/skillet), SKILLET_DEBIAN_MIRROR, SKILLET_DEBIAN_SECURITY_MIRROR, SKILLET_NPM_REGISTRY, CARGO_TARGET_DIR.
 TEXT
 }
 
@@ -65,22 +69,14 @@ check_requirements() {
   ((${#missing[@]} == 0)) || die "this machine lacks: $(IFS=';' && echo "${missing[*]}")"
 }
 
-# build_program PACKAGE PROFILE: a static program, into target/images/bin.
-build_program() {
-  local package=$1 profile=$2 target built
-  target="$(uname -m)-unknown-linux-gnu"
-  built="${CARGO_TARGET_DIR:-$REPOSITORY/target}/$target/$profile/$package"
-  [[ -e "$built" ]] || say "compiling $package (minutes, the first time)"
-  RUSTFLAGS="-C target-feature=+crt-static" \
-    cargo build --quiet --locked --target "$target" --profile "$profile" -p "$package" || die "could not build $package"
-  mkdir -p "$OUT/bin"
-  cmp -s "$built" "$OUT/bin/$package" || install -m 0755 "$built" "$OUT/bin/$package"
-}
-
+# The programs of this profile, static, into target/images/bin.
 build_programs() {
-  if [[ " $* " == *" operator "* ]]; then build_program skillet release; fi
-  # Every other image carries the runner.
-  if [[ "$*" != operator ]]; then build_program skillet-runner release-runner; fi
+  local program
+  SKILLET_PROFILE=$PROFILE "$REPOSITORY/e2e/build.sh" programs || die "could not build the programs"
+  mkdir -p "$OUT/bin"
+  for program in skillet skillet-runner; do
+    cmp -s "$REPOSITORY/target/bin/$program" "$OUT/bin/$program" || install -m 0755 "$REPOSITORY/target/bin/$program" "$OUT/bin/$program"
+  done
 }
 
 # base_key FOLDER: of everything that decides what the packages' layer holds.
@@ -88,6 +84,7 @@ base_key() {
   local file
   {
     uname -m
+    layer_level 0
     for file in "$IMAGES_HOME/rootfs.sh" "$IMAGES_HOME/lib/oci.sh" "$IMAGES_HOME/$1"/*; do
       # Neither what is put on top nor the test is in that layer.
       [[ "$file" == */Dockerfile || "$file" == */smoke.* ]] || cat "$file"
@@ -155,7 +152,7 @@ build_image() {
   local -a layers=()
   folder="$(folder_of "$name")"
   ref="skillet.dev/$name:$(workspace_version)"
-  read_dockerfile "$IMAGES_HOME/$folder/Dockerfile" "$folder"
+  read_dockerfile "$IMAGES_HOME/$folder/Dockerfile" "$folder" "dev.skillet.profile=$PROFILE"
   if [[ "$DOCKER_BASE" == yes ]]; then
     base="$(base_layer "$folder")"
     layers+=("$base")
@@ -170,8 +167,8 @@ build_image() {
   read -r digest bytes unpacked < <(write_image "$ref" "$OUT/$name.tar" "$DOCKER_CONFIG" "${layers[@]}")
   rm -rf "$work"
   mkdir -p "$OUT/.state"
-  printf '  "%s": {"ref": "%s", "digest": "%s", "bytes": %s, "unpackedBytes": %s}' \
-    "$name" "$ref" "$digest" "$bytes" "$unpacked" >"$OUT/.state/$name.json"
+  printf '  "%s": {"ref": "%s", "digest": "%s", "bytes": %s, "unpackedBytes": %s, "profile": "%s"}' \
+    "$name" "$ref" "$digest" "$bytes" "$unpacked" "$PROFILE" >"$OUT/.state/$name.json"
   echo "$key" >"$OUT/.state/$name.key"
   say "$name: $ref, $(megabytes "$bytes") compressed, $(megabytes "$unpacked") unpacked"
 }
@@ -191,6 +188,7 @@ main() {
   for name in "$@"; do
     case "$name" in
       --refresh) REFRESH=yes ;;
+      --layers) LAYERS_ONLY=yes ;;
       -h | --help)
         usage
         return
@@ -208,7 +206,13 @@ main() {
   mkdir -p "$OUT"
   exec {LOCK}>"$OUT/.lock"
   flock -n "$LOCK" || { say "another run is at work; waiting for it" && flock "$LOCK"; }
-  build_programs "${names[@]}"
+  if [[ "$LAYERS_ONLY" == yes ]]; then
+    for name in "${names[@]}"; do
+      if [[ -r "$IMAGES_HOME/$(folder_of "$name")/packages" ]]; then (base_layer "$(folder_of "$name")" >/dev/null); fi
+    done
+    return
+  fi
+  build_programs
   for name in "${names[@]}"; do build_image "$name"; done
   write_summary
 }

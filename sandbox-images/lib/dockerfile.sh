@@ -2,14 +2,16 @@
 # Reads the Dockerfiles of this folder, so that they are the one definition of an image whether an engine builds it or we do.
 # Only the form that these files have is understood; anything else is an error, never a guess.
 
-# read_dockerfile FILE IMAGE: sets
+# read_dockerfile FILE IMAGE LABEL=VALUE...: sets
 #   DOCKER_BASE      yes where the image has a root filesystem of packages
 #   DOCKER_FILES     "source destination" of every file that is copied in
-#   DOCKER_CONFIG    the image's config as JSON
+#   DOCKER_CONFIG    the image's config as JSON, with the labels given beside its own
 # shellcheck disable=SC2034 # they are used by the caller
 read_dockerfile() {
-  local file=$1 image=$2 stage="" line number=0 instruction rest
+  local file=$1 image=$2 stage="" line number=0 instruction rest label
   local -a env=() labels=() fields=()
+  shift 2
+  for label in "$@"; do labels+=("\"${label%%=*}\":\"${label#*=}\""); done
   DOCKER_BASE=no
   DOCKER_FILES=()
   while IFS= read -r line || [[ -n "$line" ]]; do

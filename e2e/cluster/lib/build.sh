@@ -57,11 +57,15 @@ run_step() {
   local label=$1 log=$2
   shift 2
   "$@" >"$log" 2>&1 &
-  show_build $! "$label" "$log" && return
+  BUILD_LOG=$log
+  follow $! "cluster: $label" built_packages packages && return
   rm -rf "$(cache_dir)".*
   tail -n 20 "$log" >&2
   die "$label: failed; the whole log is $log"
 }
+
+# Packages that the compiler has named in the log, and all of them if they were counted.
+built_packages() { echo "$(grep -vc '^go: ' "$BUILD_LOG") ${TOTAL:-}"; }
 
 # Half of the memory for all compilers together, of which there is one a processor; the programs need some 300 MiB each.
 compiler_memory() {
@@ -74,41 +78,6 @@ list_packages() {
     go_command 1 list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${C_FLAGS[@]}" "${C_PACKAGES[@]}"
     go_command 0 list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${GO_FLAGS[@]}" "${GO_PACKAGES[@]}"
   } >"$1"
-}
-
-# show_build PID LABEL LOG: waits for the build; each second on a terminal, else every 30 s, says how far it is.
-show_build() {
-  local pid=$1 label=$2 log=$3 began=$SECONDS last=0 took line
-  # shellcheck disable=SC2064
-  trap "kill $pid 2>/dev/null || true" EXIT
-  while kill -0 "$pid" 2>/dev/null; do
-    took=$((SECONDS - began))
-    line="$label: $(progress "$took" "$(grep -vc '^go: ' "$log" || true)" "${TOTAL:-}")"
-    if [[ -t 2 ]]; then
-      printf '\r\033[Kcluster: %s ' "$line" >&2
-    elif ((took - last >= 30)); then
-      last=$took
-      say "$line"
-    fi
-    sleep 1
-  done
-  [[ ! -t 2 ]] || printf '\r\033[K' >&2
-  trap - EXIT
-  wait "$pid"
-}
-
-# progress SECONDS DONE TOTAL: in packages, and in minutes as soon as enough is done to tell.
-progress() {
-  local took=$1 packages=$2 total=$3
-  if [[ -z "$total" || "$total" == 0 ]]; then
-    echo "$took s"
-  elif ((packages >= total)); then
-    echo "$took s, linking"
-  elif ((packages * 10 < total)); then
-    echo "$took s, $packages of $total packages"
-  else
-    echo "$took s, $packages of $total packages, about $(((took * (total - packages) / packages + 59) / 60)) min left"
-  fi
 }
 
 # What runs in the cluster becomes an image; the program does not come onto the user's PATH.

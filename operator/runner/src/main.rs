@@ -33,6 +33,14 @@ use std::sync::Arc;
 use options::{Command, Options};
 
 fn main() -> ExitCode {
+    // Releases abort by themselves. The profile of tests unwinds, which must not happen between fork and exec.
+    if cfg!(panic = "unwind") {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            report(panic);
+            std::process::abort();
+        }));
+    }
     let (options, command) = match options::parse(std::env::args().skip(1)) {
         Ok(parsed) => parsed,
         Err(error) => {

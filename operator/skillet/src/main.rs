@@ -18,6 +18,7 @@ use crate::config::{Args, Command};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    abort_on_panic();
     match Args::parse().command {
         Command::Operator { config, telemetry } => {
             let operator = Box::pin(operator::run(*config));
@@ -46,4 +47,16 @@ fn print_crds() -> anyhow::Result<()> {
         println!("---\n{}", serde_saphyr::to_string(&serde_json::to_value(&crd)?)?);
     }
     Ok(())
+}
+
+/// Makes a panic end the process, whatever the profile. Releases abort by themselves; the profile of tests has to unwind, and a task
+/// that is gone would leave a process that looks healthy.
+fn abort_on_panic() {
+    if cfg!(panic = "unwind") {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            report(panic);
+            std::process::abort();
+        }));
+    }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use skillet_protocol::Receipt;
@@ -64,36 +64,10 @@ fn find_runc() -> Option<PathBuf> {
     })
 }
 
-/// Returns the static runner of the images, and builds it if it is missing or outdated.
-pub fn runner() -> &'static Path {
-    static RUNNER: OnceLock<PathBuf> = OnceLock::new();
-    RUNNER.get_or_init(|| {
-        if let Some(given) = std::env::var_os("SKILLET_RUNNER") {
-            return given.into();
-        }
-        let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target");
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| target.into(), PathBuf::from);
-        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        let status = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "skillet-runner",
-                "--profile",
-                "release-runner",
-                "--target",
-                &triple,
-            ])
-            .arg("--target-dir")
-            .arg(&target)
-            .env("RUSTFLAGS", "-C target-feature=+crt-static")
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .unwrap();
-        assert!(status.success(), "the static runner can be built");
-        target.join(triple).join("release-runner/skillet-runner")
-    })
+/// Returns the static runner, or the one of `SKILLET_RUNNER`.
+pub fn runner() -> PathBuf {
+    std::env::var_os("SKILLET_RUNNER")
+        .map_or_else(|| env!("CARGO_BIN_EXE_skillet-runner").into(), PathBuf::from)
 }
 
 impl Sandbox {
