@@ -1,204 +1,170 @@
 #!/usr/bin/env bash
-# Runs the test lanes, cheapest first, and ends with one line: N passed, N failed.
+# Runs test lanes and ends with one line: N passed, N failed.
 #
-#   e2e/lanes.sh [lint|deny|unit|journeys|images|sandbox|chart|integration|e2e|advisories ...]
+#   e2e/lanes.sh [LANE...]      lanes are the scripts of e2e/lanes; without a name all that `make test` runs
 #
-# Without arguments it runs all but advisories, whose database is not reachable everywhere.
-# A lane that lacks something installs it, or says so in one line; with CI=true that is a failure. A cluster that
-# was not up before is taken down at the end. A lane has SKILLET_LANE_MINUTES (60) and is ended then.
+# `build` compiles everything in one cargo call, while `prepare` fetches what all lanes need. Then the lanes that wait for a cluster
+# run beside those that compute. A lane that lacks something installs it, or says so in one line; with CI=true that is a failure.
+# A cluster that was not up before is taken down at the end.
+#
+# A lane fails above its budget (e2e/lanes/budgets.tsv) and SKILLET_LANE_AIR (50) percent of air, times the factor by which this
+# machine computes slower than the one of the budgets. After SKILLET_LANE_MINUTES (60) it is ended.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-readonly root minutes=${SKILLET_LANE_MINUTES:-60} cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
-readonly tools="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/tools"
-readonly all=(lint deny unit journeys images sandbox chart integration e2e)
-passed=0 failed=0
-failures=()
+readonly root minutes=${SKILLET_LANE_MINUTES:-60} air=${SKILLET_LANE_AIR:-50} logs="$root/target/lanes"
+readonly cluster="$root/e2e/cluster/cluster.sh" budgets="$root/e2e/lanes/budgets.tsv"
+readonly records="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/lanes"
+# The tracks of a whole run. Cheapest first; what compiles once more comes beside the faults, which wait.
+readonly computing=(unit journeys images sandbox integration lint deny) waiting=(chart e2e)
 cd "$root"
-mkdir -p "$logs"
+mkdir -p "$logs" "$records"
 
 # Sums the closing lines of cargo test and of the project's own scripts, which are of one form.
 count() {
-  local log=$1 status=$2 lane_passed lane_failed
-  read -r lane_passed lane_failed < <(grep -oE '[0-9]+ passed[;,] [0-9]+ failed' "$log" |
-    awk '{ passed += $1; failed += $3 } END { print passed + 0, failed + 0 }')
+  grep -oE '[0-9]+ passed[;,] [0-9]+ failed' "$1" | awk '{ passed += $1; failed += $3 } END { print passed + 0, failed + 0 }'
+}
+
+# record KIND LANE SECONDS PASSED FAILED: for e2e/times.sh.
+record() { printf '%s\t%s\t%s\t%d\t%d\t%d\n' "$(git describe --always --dirty)" "$@" >>"$records/times.tsv"; }
+
+# What a lane runs.
+command_of() {
+  case $1 in
+    build) echo "e2e/share-target-dir.sh && e2e/build.sh tests" ;;
+    prepare) printf 'e2e/lanes/%s.sh prepare && ' "${computing[@]}" "${waiting[@]}"; echo true ;;
+    *) echo "e2e/lanes/$1.sh" ;;
+  esac
+}
+
+# Ends a lane's processes, which are a group of their own.
+end_group() { kill -"$1" -- "-$2" 2>/dev/null; }
+
+# run_lane LANE: its output is in target/lanes/LANE.log; LIVE=yes shows it, too. Leaves "passed failed seconds" in LANE.result.
+run_lane() {
+  local lane=$1 log="$logs/$1.log" status=0 began=$SECONDS pid took lane_passed lane_failed kind=warm
+  [[ -e $records/$lane ]] || kind=fresh
+  rm -f "$logs/$lane.result"
+  printf '==> %s\n' "$lane"
+  timeout --kill-after 60 "${minutes}m" bash -euo pipefail -c "$(command_of "$lane")" >"$log" 2>&1 &
+  pid=$!
+  echo "$pid $SECONDS $kind" >"$logs/$lane.runs"
+  if [[ $LIVE == yes ]]; then tail -f -s 0.2 -n +1 --pid "$pid" "$log"; fi
+  wait "$pid" || status=$?
+  took=$((SECONDS - began))
+  if ((status == 124)); then echo "$lane: not done in $minutes minutes" >>"$log"; fi
+  if end_group 0 "$pid"; then
+    echo "$lane: has left a process behind: $(pgrep -a -g "$pid" | cut -c 1-200)" >>"$log"
+    end_group KILL "$pid"
+    status=1
+  fi
+  check_budget "$lane" "$kind" "$took" >>"$log" || status=1
+  read -r lane_passed lane_failed < <(count "$log")
   if ((status != 0 && lane_failed == 0)); then lane_failed=1; fi
   if ((status == 0 && lane_passed == 0)); then lane_passed=1; fi
-  passed=$((passed + lane_passed))
-  failed=$((failed + lane_failed))
-  printf '==> %s: %d passed, %d failed, %ds\n' "$3" "$lane_passed" "$lane_failed" "$4"
+  if ((status != 0)) && [[ $LIVE != yes ]]; then tail -n 80 "$log" | sed 's/^/    /'; fi
+  if ((status == 0)); then touch "$records/$lane"; fi
+  record "$kind" "$lane" "$took" "$lane_passed" "$lane_failed"
+  printf '==> %s: %d passed, %d failed, %ds (%s)\n' "$lane" "$lane_passed" "$lane_failed" "$took" "$kind"
+  rm "$logs/$lane.runs"
+  echo "$lane_passed $lane_failed $took" >"$logs/$lane.result"
 }
 
-run_lane() {
-  local lane=$1 status=0 started=$SECONDS output copy
-  printf '==> %s\n' "$lane"
-  exec {output}> >(tee "$logs/$lane.log")
-  copy=$!
-  timeout --kill-after 60 "${minutes}m" bash -euo pipefail -c "lane_$lane" >&"$output" 2>&1 {output}>&- || status=$?
-  exec {output}>&-
-  if ((status == 124)); then echo "$lane: not done in $minutes minutes"; fi
-  # The copy to the log is a process of its own: what is not in yet is not counted. It ends with the last process of the lane.
-  if ! timeout 10 tail -s 0.1 --pid "$copy" -f /dev/null; then
-    echo "$lane: has left a process behind"
-    status=1
-    kill "$copy"
-  fi
-  count "$logs/$lane.log" "$status" "$lane" $((SECONDS - started))
-  if ((status != 0)); then failures+=("$lane"); fi
+run_track() {
+  local lane
+  for lane in "$@"; do run_lane "$lane"; done
 }
 
-# Installs what the lane needs from Debian's packages; says what lacks where that cannot be.
-need() {
-  local lacking=() program package
-  for program in "$@"; do
-    package=${program#*=}
-    command -v "${program%%=*}" >/dev/null || lacking+=("$package")
+budget() { awk -v lane="$1" -v column="$([[ $2 == warm ]] && echo 2 || echo 3)" '$1 == lane { print $column }' "$budgets"; }
+
+# check_budget LANE KIND SECONDS
+check_budget() {
+  local budget factor
+  budget=$(budget "$1" "$2")
+  if [[ -z $budget ]] || (($3 * 100 <= budget * (100 + air))); then return 0; fi
+  factor=$(slowness)
+  if (($3 * 10000 <= budget * (100 + air) * factor)); then return 0; fi
+  echo "$1: took $3 s; its $2 budget is $budget s, with $air % of air on a machine at $factor % of the reference's time (e2e/lanes/budgets.tsv)"
+  return 1
+}
+
+# Time of a fixed computation on every processor, in percent of the reference machine's, and never less than 100.
+slowness() {
+  local began=$EPOCHREALTIME processor
+  for processor in $(seq "$(nproc)"); do
+    awk -v seed="$processor" 'BEGIN { for (i = 0; i < 10000000; i++) sum += i * seed }' &
   done
-  if ((${#lacking[@]} == 0)); then return 0; fi
-  if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${lacking[@]}" >/dev/null
-  else
-    skip "the packages ${lacking[*]}"
-  fi
+  wait
+  awk -v began="$began" -v ended="$EPOCHREALTIME" -v reference="$(budget reference warm)" \
+    'BEGIN { percent = (ended - began) * 100000 / reference; printf "%d\n", percent < 100 ? 100 : percent }'
 }
 
-skip() {
-  echo "skipped: this lane needs $1"
-  if [[ ${CI:-} == true ]]; then exit 1; else exit 0; fi
-}
-
-# The same crates for each lane: cargo compiles a dependency again for every other set of its features, and the set depends
-# on the crates that are named. The runner is tested as it is built, with its own few features.
-test_workspace() {
-  cargo test -q --locked --no-fail-fast --workspace --exclude skillet-runner "$@"
-}
-
-lane_lint() {
-  need shellcheck
-  e2e/commit-subject.sh
-  cargo fmt --all --check
-  cargo clippy -q --locked --workspace --all-targets -- -D warnings
-  RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links" cargo doc -q --locked --workspace --no-deps --document-private-items
-  # Libraries are read where they are sourced. Attacks are programs of a sandbox's shell, without a first line of their own.
-  git ls-files '*.sh' .ci/run ':!*/lib/*' ':!e2e/attacks' |
-    xargs shellcheck --external-sources --source-path=SCRIPTDIR --severity=warning
-}
-
-cargo_deny() {
-  e2e/install-tool.sh cargo-deny "$tools"
-  "$tools/bin/cargo-deny" check "$@"
-}
-
-lane_deny() {
-  cargo_deny licenses bans sources
-}
-
-lane_advisories() {
-  cargo_deny advisories
-}
-
-# Every test that needs nothing but this machine: programs in a folder of their own belong to the other lanes.
-lane_unit() {
-  local file tests=()
-  for file in operator/*/tests/*.rs; do
-    if [[ $file != operator/runner/* ]]; then tests+=(--test "$(basename "$file" .rs)"); fi
+# One line each half minute: the lanes that run, and the time that they have left by their budgets.
+show_running() {
+  local file lane pid began kind line
+  while sleep 30; do
+    line=""
+    for file in "$logs"/*.runs; do
+      [[ -r $file ]] || continue
+      lane=$(basename "$file" .runs)
+      read -r pid began kind <"$file" || continue
+      line+="${line:+, }$lane $((SECONDS - began)) s of about $(budget "$lane" "$kind") s"
+    done
+    [[ -z $line ]] || printf '    %s\n' "$line"
   done
-  test_workspace --lib --bins "${tests[@]}"
-  need python3
-  (cd e2e/gateway/model && python3 -B -m tests)
-}
-
-# The gateway before a fake API server and the strict provider, without a cluster: through SDKs, and in a browser.
-lane_journeys() {
-  need python3 chromium
-  cargo build -q --locked --workspace --exclude skillet-runner --bin skillet
-  python3 -B e2e/gateway/journeys --gateway "${CARGO_TARGET_DIR:-target}/debug/skillet"
-  python3 -B e2e/gateway/browser --gateway "${CARGO_TARGET_DIR:-target}/debug/skillet"
-  # The program of the built-in browser, on pages that load in unusual ways, without its image.
-  python3 -B sandbox-images/browser/pages.py "$(<operator/core/src/builtin/browser/browse.py)" /usr/lib/chromium/chromium
-}
-
-lane_images() {
-  sandbox-images/build.sh
-  sandbox-images/test.sh
-}
-
-lane_sandbox() {
-  local clients
-  # Every client that the tests try.
-  # The tests start those of Debian's own folder.
-  need /usr/bin/python3=python3 curl wget busybox dig=bind9-dnsutils git openssl nc=netcat-openbsd redis-cli=redis-tools \
-    psql=postgresql-client ssh=openssh-client /usr/bin/pip3=python3-pip chromium /usr/bin/node=nodejs \
-    /usr/bin/java=default-jdk-headless go=golang-go
-  clients=$(e2e/egress/install-clients.sh)
-  "$cluster" build
-  SKILLET_SANDBOX_LANE=1 SKILLET_CLIENTS=$clients cargo test -q --locked -p skillet-runner
-}
-
-lane_chart() {
-  "$cluster" build
-  e2e/install-debian-program.sh prometheus promtool "$tools"
-  PATH="$tools/bin:$PATH" e2e/in-cluster.sh charts/test.sh
-  e2e/in-cluster.sh charts/test-skills.sh
-}
-
-# Tests that wait for the API server leave the processors to others: more of them run at a time than there are processors.
-lane_integration() {
-  "$cluster" build
-  e2e/install-debian-program.sh docker-registry docker-registry "$tools"
-  PATH="$tools/bin:$PATH" SKILLET_INTEGRATION=1 e2e/in-cluster.sh bash -c 'test_workspace --test integration -- --test-threads 8'
-}
-
-lane_e2e() {
-  # An image of a user's own, without the runner, is made of it. One with libraries starts in no image of its own.
-  need busybox=busybox-static curl
-  if ldd "$(command -v busybox)" >/dev/null 2>&1; then
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends busybox-static >/dev/null ||
-      skip "the package busybox-static"
-  fi
-  # Of a node that does not answer any more nothing is of use.
-  if ((was_up == 0)); then "$cluster" down >/dev/null 2>&1; fi
-  "$cluster" up
-  sandbox-images/build.sh
-  e2e/install-program.sh kubectl-skill target/bin
-  e2e/install-program.sh skillet-demo target/bin
-  e2e/health/build.sh
-  e2e/deploy.sh load
-  # It deletes the definitions in the end: only where Skillet is not installed yet, as on a cluster of the lane's own.
-  if ((was_up == 0)); then e2e/in-cluster.sh charts/test-lifecycle.sh; fi
-  e2e/deploy.sh up
-  e2e/gateway/install-clients.sh >/dev/null
-  SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -uc '
-    status=0
-    skillet-demo || status=1
-    test_workspace --test e2e -- --test-threads 4 || status=1
-    test_workspace --test mistakes --test faults --test gateway -- --nocapture || status=1
-    exit $status'
 }
 
 finish() {
-  if ((was_up == 0)); then "$cluster" down >"$logs/down.log" 2>&1 || failures+=(cluster-down); fi
+  local file pid
+  for file in "$logs"/*.runs; do
+    [[ -r $file ]] || continue
+    read -r pid _ <"$file" && end_group TERM "$pid"
+    rm -f "$file"
+  done
+  if [[ -n ${shown:-} ]]; then kill "$shown" 2>/dev/null; fi
+  if ((was_up == 0)); then "$cluster" down >"$logs/down.log" 2>&1 || echo "the cluster could not be taken down; see target/lanes/down.log"; fi
 }
 
-e2e/share-target-dir.sh
+for lane in "$@"; do
+  [[ -x e2e/lanes/$lane.sh ]] || { echo "no such lane: $lane ($(basename -s .sh -a e2e/lanes/*.sh | xargs))" >&2; exit 2; }
+done
 was_up=0
 if "$cluster" status >/dev/null 2>&1; then was_up=1; fi
-lanes=("$@")
-if ((${#lanes[@]} == 0)); then lanes=("${all[@]}"); fi
-for lane in "${lanes[@]}"; do
-  declare -F "lane_$lane" >/dev/null || { echo "no such lane: $lane (${all[*]})" >&2; exit 2; }
-done
+rm -f "$logs"/*.runs
 trap finish EXIT
-# An error says by itself what was tried; where it was made would push that out of sight.
-export RUST_LIB_BACKTRACE=0
-# A lane is a program of its own, so that it can be ended with all that it has started.
-export root cluster tools was_up
-export -f need skip test_workspace cargo_deny "${lanes[@]/#/lane_}"
-for lane in "${lanes[@]}"; do run_lane "$lane"; done
+trap 'exit 130' INT TERM
+LIVE=no whole=warm
+[[ -e $records/build ]] || whole=fresh
+if (($# == 0)); then
+  all=(build prepare "${computing[@]}" "${waiting[@]}")
+  show_running &
+  shown=$!
+  run_lane prepare &
+  prepare=$!
+  run_lane build
+  wait "$prepare"
+  export SKILLET_BUILT=yes
+  run_track "${computing[@]}" &
+  tracks=("$!")
+  run_track "${waiting[@]}" &
+  tracks+=("$!")
+  wait "${tracks[@]}"
+else
+  all=("$@")
+  LIVE=yes
+  e2e/share-target-dir.sh
+  run_track "$@"
+fi
 trap - EXIT
 finish
-if ((${#failures[@]} > 0)); then
-  echo "failed: ${failures[*]}; see target/lanes"
-  if ((failed == 0)); then failed=1; fi
+passed=0 failed=0 failures=()
+for lane in "${all[@]}"; do
+  read -r lane_passed lane_failed _ < <(cat "$logs/$lane.result" 2>/dev/null || echo 0 1 0)
+  if [[ $lane != build && $lane != prepare ]] || ((lane_failed > 0)); then passed=$((passed + lane_passed)) failed=$((failed + lane_failed)); fi
+  if ((lane_failed > 0)); then failures+=("$lane"); fi
+done
+if (($# == 0)); then
+  record "$whole" all "$SECONDS" "$passed" "$failed"
 fi
+if ((${#failures[@]} > 0)); then echo "failed: ${failures[*]}; see target/lanes"; fi
 echo "$passed passed, $failed failed"
 ((failed == 0))
