@@ -58,7 +58,7 @@ images: sources ## Build the six images of a release into target/images
 	@SKILLET_PROFILE=release sandbox-images/build.sh
 
 .PHONY: cli
-cli: sources ## Build kubectl-skill into target/bin
+cli: sources ## Build kubectl-skill into target/bin, by SKILLET_PROFILE (dev)
 	@e2e/build.sh programs
 
 .PHONY: crds

@@ -31,7 +31,8 @@ record() { printf '%s\t%s\t%s\t%d\t%d\t%d\n' "$(git describe --always --dirty)" 
 command_of() {
   case $1 in
     build) echo "e2e/share-target-dir.sh && e2e/build.sh tests" ;;
-    prepare) printf 'e2e/lanes/%s.sh prepare && ' "${computing[@]}" "${waiting[@]}"; echo true ;;
+    # cargo-deny is compiled beside lanes that wait, not before them.
+    prepare) printf 'e2e/lanes/%s.sh prepare && ' "${waiting[@]}" "${computing[@]/%deny/unit}"; echo true ;;
     *) echo "e2e/lanes/$1.sh" ;;
   esac
 }
@@ -41,7 +42,7 @@ end_group() { kill -"$1" -- "-$2" 2>/dev/null; }
 
 # run_lane LANE: its output is in target/lanes/LANE.log; LIVE=yes shows it, too. Leaves "passed failed seconds" in LANE.result.
 run_lane() {
-  local lane=$1 log="$logs/$1.log" status=0 began=$SECONDS pid took lane_passed lane_failed kind=warm
+  local lane=$1 log="$logs/$1.log" status=0 began=$SECONDS pid took left lane_passed lane_failed kind=warm
   [[ -e $records/$lane ]] || kind=fresh
   rm -f "$logs/$lane.result"
   printf '==> %s\n' "$lane"
@@ -52,8 +53,10 @@ run_lane() {
   wait "$pid" || status=$?
   took=$((SECONDS - began))
   if ((status == 124)); then echo "$lane: not done in $minutes minutes" >>"$log"; fi
-  if end_group 0 "$pid"; then
-    echo "$lane: has left a process behind: $(pgrep -a -g "$pid" | cut -c 1-200)" >>"$log"
+  # Who has ended and is not yet reaped is not left behind.
+  left=$(ps -eo pgid=,stat=,pid=,args= | awk -v group="$pid" '$1 == group && $2 !~ /^Z/' | cut -c 1-200)
+  if [[ -n $left ]]; then
+    printf '%s: has left a process behind: %s\n' "$lane" "$left" >>"$log"
     end_group KILL "$pid"
     status=1
   fi
@@ -115,56 +118,71 @@ show_running() {
 
 finish() {
   local file pid
+  # First who would start the next lane.
+  jobs -p | xargs -r kill 2>/dev/null || true
   for file in "$logs"/*.runs; do
     [[ -r $file ]] || continue
-    read -r pid _ <"$file" && end_group TERM "$pid"
+    read -r pid _ <"$file" && end_group TERM "$pid" || true
     rm -f "$file"
   done
-  if [[ -n ${shown:-} ]]; then kill "$shown" 2>/dev/null; fi
   if ((was_up == 0)); then "$cluster" down >"$logs/down.log" 2>&1 || echo "the cluster could not be taken down; see target/lanes/down.log"; fi
 }
 
-for lane in "$@"; do
-  [[ -x e2e/lanes/$lane.sh ]] || { echo "no such lane: $lane ($(basename -s .sh -a e2e/lanes/*.sh | xargs))" >&2; exit 2; }
-done
-was_up=0
-if "$cluster" status >/dev/null 2>&1; then was_up=1; fi
-rm -f "$logs"/*.runs
-trap finish EXIT
-trap 'exit 130' INT TERM
-LIVE=no whole=warm
-[[ -e $records/build ]] || whole=fresh
-if (($# == 0)); then
-  all=(build prepare "${computing[@]}" "${waiting[@]}")
+# Everything at once, then the two tracks side by side.
+run_all() {
+  local prepare tracks
   show_running &
-  shown=$!
   run_lane prepare &
   prepare=$!
   run_lane build
   wait "$prepare"
+  # Of a workspace that does not compile there is nothing to run.
+  if grep -q '^[0-9]* [1-9]' "$logs/build.result"; then return; fi
   export SKILLET_BUILT=yes
   run_track "${computing[@]}" &
   tracks=("$!")
   run_track "${waiting[@]}" &
   tracks+=("$!")
   wait "${tracks[@]}"
-else
-  all=("$@")
-  LIVE=yes
-  e2e/share-target-dir.sh
-  run_track "$@"
-fi
-trap - EXIT
-finish
-passed=0 failed=0 failures=()
-for lane in "${all[@]}"; do
-  read -r lane_passed lane_failed _ < <(cat "$logs/$lane.result" 2>/dev/null || echo 0 1 0)
-  if [[ $lane != build && $lane != prepare ]] || ((lane_failed > 0)); then passed=$((passed + lane_passed)) failed=$((failed + lane_failed)); fi
-  if ((lane_failed > 0)); then failures+=("$lane"); fi
-done
-if (($# == 0)); then
-  record "$whole" all "$SECONDS" "$passed" "$failed"
-fi
-if ((${#failures[@]} > 0)); then echo "failed: ${failures[*]}; see target/lanes"; fi
-echo "$passed passed, $failed failed"
-((failed == 0))
+}
+
+# summarize LANE...: the closing lines. A lane without a result did not end.
+summarize() {
+  local lane passed=0 failed=0 lane_passed lane_failed failures=()
+  for lane in "$@"; do
+    read -r lane_passed lane_failed _ < <(cat "$logs/$lane.result" 2>/dev/null || echo 0 1 0)
+    if ((lane_failed > 0)); then failures+=("$lane"); fi
+    if [[ $lane == build || $lane == prepare ]]; then lane_passed=0; fi
+    passed=$((passed + lane_passed)) failed=$((failed + lane_failed))
+  done
+  if (($# > ${#computing[@]} + ${#waiting[@]})); then record "$whole" all "$SECONDS" "$passed" "$failed"; fi
+  if ((${#failures[@]} > 0)); then echo "failed: ${failures[*]}; see target/lanes"; fi
+  echo "$passed passed, $failed failed"
+  ((failed == 0))
+}
+
+main() {
+  local lane lanes=("$@")
+  for lane in "$@"; do
+    [[ -x e2e/lanes/$lane.sh ]] || { echo "no such lane: $lane ($(basename -s .sh -a e2e/lanes/*.sh | xargs))" >&2; exit 2; }
+  done
+  was_up=0 whole=warm LIVE=no
+  if "$cluster" status >/dev/null 2>&1; then was_up=1; fi
+  [[ -e $records/build ]] || whole=fresh
+  rm -f "$logs"/*.runs "$logs"/*.result
+  trap finish EXIT
+  trap 'exit 130' INT TERM
+  if (($# == 0)); then
+    lanes=(build prepare "${computing[@]}" "${waiting[@]}")
+    run_all
+  else
+    LIVE=yes
+    e2e/share-target-dir.sh
+    run_track "$@"
+  fi
+  trap - EXIT
+  finish
+  summarize "${lanes[@]}"
+}
+
+main "$@"; exit

@@ -12,6 +12,8 @@ REPOSITORY="$(dirname -- "$IMAGES_HOME")"
 source "$IMAGES_HOME/lib/oci.sh"
 # shellcheck source-path=SCRIPTDIR
 source "$IMAGES_HOME/lib/dockerfile.sh"
+# shellcheck source-path=SCRIPTDIR
+source "$REPOSITORY/e2e/lib/packages.sh"
 
 ALL_IMAGES=(operator runner shell python node browser)
 OUT="$REPOSITORY/target/images"
@@ -61,8 +63,7 @@ check_requirements() {
   [[ -r /etc/ssl/certs/ca-certificates.crt ]] || packages+=(ca-certificates)
   if ((${#packages[@]} > 0 && ${#missing[@]} == 0)) && [[ $EUID -eq 0 ]]; then
     say "installing ${packages[*]}"
-    apt-get -q=2 update >/dev/null || true
-    DEBIAN_FRONTEND=noninteractive apt-get -q=2 install --no-install-recommends "${packages[@]}" >/dev/null || die "could not install ${packages[*]}"
+    install_packages "${packages[@]}" || die "could not install ${packages[*]}"
     packages=()
   fi
   missing+=("${packages[@]/#/Debian package }")

@@ -7,6 +7,8 @@ set -euo pipefail
 shopt -s inherit_errexit
 
 IMAGES_HOME="$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)"
+# shellcheck source-path=SCRIPTDIR
+source "$IMAGES_HOME/../e2e/lib/packages.sh"
 BROWSE="$IMAGES_HOME/../operator/core/src/builtin/browser/browse.py"
 OUT="$(dirname -- "$IMAGES_HOME")/target/images"
 ALL_IMAGES=(operator runner shell python node browser)
@@ -169,7 +171,7 @@ install_tools() {
     command -v "${tool%=*}" >/dev/null || packages+=("${tool#*=}")
   done
   ((${#packages[@]} > 0)) || return 0
-  { apt-get -q=2 update && DEBIAN_FRONTEND=noninteractive apt-get -q=2 install --no-install-recommends "${packages[@]}"; } >/dev/null ||
+  install_packages "${packages[@]}" ||
     die "this machine lacks the Debian packages ${packages[*]}"
 }
 

@@ -10,6 +10,7 @@ umask 022
 
 CLUSTER_HOME="$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)"
 # shellcheck source-path=SCRIPTDIR
+source "$CLUSTER_HOME/../lib/packages.sh"
 source "$CLUSTER_HOME/../lib/progress.sh"
 source "$CLUSTER_HOME/lib/config.sh"
 source "$CLUSTER_HOME/lib/parts.sh"

@@ -4,6 +4,8 @@
 # is $SKILLET_CACHE/clients/egress-<hash of the pins>, so that it is done once. It needs python3 with venv, and go.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source-path=SCRIPTDIR
+source "$here/../lib/packages.sh"
 cd "$here"
 hash=$({ sha256sum requirements.txt client/*; python3 --version; } | sha256sum | cut -c1-16)
 folder="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/clients/egress-$hash"
@@ -14,9 +16,7 @@ if [[ ! -f $folder/.complete ]]; then
   echo "install-clients: installing clients of egress (once; about a minute)" >&2
   rm -rf "$folder"
   mkdir "$folder"
-  if ! python3 -c 'import venv, ensurepip' 2>/dev/null && ((EUID == 0)) && command -v apt-get >/dev/null; then
-    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null
-  fi
+  python3 -c 'import venv, ensurepip' 2>/dev/null || install_packages python3-venv
   python3 -m venv "$folder/python"
   # Wheels only: a source package would run a program of its own.
   "$folder/python/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: --no-deps \

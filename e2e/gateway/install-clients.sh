@@ -5,6 +5,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here clients="$here/clients"
+# shellcheck source-path=SCRIPTDIR
+source "$here/../lib/packages.sh"
 requirements=python/requirements.txt compile=--compile
 pins=("$requirements" node/package.json node/package-lock.json)
 if [[ -n ${1:-} ]]; then
@@ -20,17 +22,13 @@ fail() {
   exit 1
 }
 
-# Installs a package of Debian's where the check fails; says what lacks where that cannot be. One at a time, as apt wants it.
+# Installs a package of Debian's where the check fails; says what lacks where that cannot be.
 need() {
   local check=$1 what=$2
   shift 2
-  flock 8
   if eval "$check" >/dev/null 2>&1; then return; fi
-  if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null || fail "could not install $*"
-  fi
-  eval "$check" >/dev/null 2>&1 || fail "needs $what (Debian: $*)"
-} 8>"${folder%/*}/packages.lock"
+  install_packages "$@" && eval "$check" >/dev/null 2>&1 || fail "needs $what (Debian: $*)"
+}
 
 install_python() {
   python3 -m venv "$1/python"

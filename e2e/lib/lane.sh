@@ -5,6 +5,8 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 tools="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/tools"
 export root tools
+# shellcheck source-path=SCRIPTDIR
+source "$root/e2e/lib/packages.sh"
 export cluster="$root/e2e/cluster/cluster.sh" PATH="$root/target/bin:$PATH"
 # An error says by itself what was tried; where it was made would push that out of sight.
 export RUST_LIB_BACKTRACE=0
@@ -22,15 +24,6 @@ need() {
   done
   ((${#lacking[@]} == 0)) || install_packages "${lacking[@]}" || skip "the packages ${lacking[*]}"
 }
-
-# One at a time, as apt wants it.
-install_packages() (
-  ((EUID == 0)) && command -v apt-get >/dev/null || exit 1
-  mkdir -p "$tools"
-  exec 8>"$tools/packages.lock"
-  flock 8
-  apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
-)
 
 # A lane whose need is missing fails in CI, and says so elsewhere.
 skip() {

@@ -1,6 +1,6 @@
 //! One journey: a namespace of its own, a body, and an end that cleans up, or reports everything.
 
-use std::{any::type_name, io::Write as _, panic::AssertUnwindSafe};
+use std::{any::type_name, io::Write as _, panic::AssertUnwindSafe, time::Instant};
 
 use anyhow::{Context as _, Result};
 use futures::{FutureExt as _, future::LocalBoxFuture};
@@ -83,6 +83,7 @@ where
 {
     let namespace = make_namespace(&client, &name).await?;
     let journey = Journey { client, namespace, name };
+    let began = Instant::now();
     let result = AssertUnwindSafe(body(&journey)).catch_unwind().await;
     match &result {
         Ok(Ok(())) => {}
@@ -90,6 +91,7 @@ where
         // What it says was printed where it happened.
         Err(_) => report::print(&journey, "an assertion failed").await,
     }
+    println!("{} took {:.1} s", journey.name, began.elapsed().as_secs_f64());
     let deleted = journey.delete_namespace().await;
     match result {
         Ok(result) => result.and(deleted),

@@ -1,4 +1,4 @@
-//! How much a test does: the short form, which `make test` runs, or the long form of `make soak`, which sets the variables.
+//! Amounts of work in tests: the short form, which `make test` runs, or the long form of `make soak`, which sets the variables.
 
 use std::{env, str::FromStr};
 

@@ -22,7 +22,10 @@ require() {
     line="$(printf '; %s' "${problems[@]}")"
     die "this machine lacks: ${line:2}"
   fi
-  ((${#packages[@]} == 0)) || install_packages "${packages[@]}"
+  if ((${#packages[@]} > 0)); then
+    say "installing the Debian packages ${packages[*]}"
+    install_packages "${packages[@]}" || die "could not install the Debian packages ${packages[*]}"
+  fi
 }
 
 missing_for_node() {
@@ -95,15 +98,4 @@ free_space() {
   local dir=$1
   while [[ ! -e "$dir" ]]; do dir="$(dirname "$dir")"; done
   df -m --output=avail "$dir" | tail -n 1 | tr -d ' '
-}
-
-install_packages() {
-  say "installing the Debian packages $*"
-  local log
-  log="$(mktemp)"
-  if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"; } >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    die "could not install the Debian packages $*"
-  fi
-  rm -f "$log"
 }

@@ -19,7 +19,7 @@ die() {
 
 pack() {
   local program=$1 os=$2 arch=$3 directory=$4 work
-  [[ -f $program ]] || die "there is no program $program; 'make cli' builds one"
+  [[ -f $program ]] || die "there is no program $program; 'SKILLET_PROFILE=release make cli' builds one"
   [[ $os =~ ^(linux|darwin)$ && $arch =~ ^(amd64|arm64)$ ]] || die "no platform: $os $arch"
   mkdir -p "$directory"
   work=$(mktemp -d)

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How much more the larger amount of work is.
+/// Ratio of the larger amount of work to the smaller one.
 const LARGER: usize = 8;
-/// How much more one unit of it may cost. Work that grows with the square costs [`LARGER`] times as much.
+/// Most growth of the cost of one unit. Work that grows with the square costs [`LARGER`] times as much.
 const GROWTH: u32 = 3;
-/// What a clock does not tell apart.
+/// Time that a clock does not resolve.
 const NOISE: Duration = Duration::from_millis(20);
 
 fn now() -> Duration {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn linear_work_is_told_from_work_that_grows_with_the_square() {
+    fn linear_work_passes_and_work_that_grows_with_the_square_fails() {
         assert_linear(200_000, spin);
         let square = || assert_linear(2_000, |amount| spin(amount * amount));
         assert!(std::panic::catch_unwind(square).is_err());

@@ -142,10 +142,19 @@ fn bundle(skill: &Discovered, roots: &BTreeSet<String>, files: &ProjectFiles) ->
         return BTreeMap::new();
     }
     let own = directory(skill);
-    let is_of_another =
-        |file: &str| roots.iter().any(|root| *root != own && is_below(root, &own) && is_below(file, root));
-    let inside = files.iter().filter(|(file, _)| *file != path && !is_of_another(file));
-    inside.filter_map(|(file, real)| Some((below(file, &own)?.to_owned(), real.clone()))).collect()
+    // Paths are sorted: those of one directory stand together, and no skill costs a look at the files of all others.
+    let prefix = if own.is_empty() { String::new() } else { format!("{own}/") };
+    let others: Vec<&String> = roots
+        .range(prefix.clone()..)
+        .take_while(|root| root.starts_with(&prefix))
+        .filter(|root| **root != own)
+        .collect();
+    files
+        .range(prefix.clone()..)
+        .take_while(|(file, _)| file.starts_with(&prefix))
+        .filter(|(file, _)| *file != path && !others.iter().any(|root| is_below(file, root)))
+        .map(|(file, real)| (file[prefix.len()..].to_owned(), real.clone()))
+        .collect()
 }
 
 fn is_below(path: &str, directory: &str) -> bool {

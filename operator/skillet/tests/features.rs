@@ -13,7 +13,7 @@ fn features(edges: &str) -> BTreeMap<String, Vec<String>> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in String::from_utf8(output.stdout).unwrap().lines() {
+    for line in String::from_utf8(output.stdout).unwrap().lines().filter(|line| !line.is_empty()) {
         let (package, features) = line.trim_end_matches(" (*)").split_once('|').unwrap();
         found.entry(package.to_owned()).or_default().push(features.to_owned());
     }

@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::json;
 use skillet_kube::{Leadership, LeaseRef};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::server::{namespace, rules_admin};
 
@@ -53,11 +53,10 @@ async fn a_released_lease_is_taken_at_once() {
         let client = client.clone();
         async move { Leadership::acquire(client, &second_lease).await }
     });
-    let since = Instant::now();
     first.release().await;
+    // An unreleased Lease keeps its holder until its time is over.
+    assert_ne!(holder(&client, &at).await, "first");
     let second = timeout(TAKEOVER, second).await.expect("the Lease is taken").unwrap();
-    // Neighbors of a virtual machine may take most of its processors. An unreleased Lease is taken much later.
-    assert!(since.elapsed() < 3 * HANDOVER, "{:?}", since.elapsed());
     assert!(second.term() > first.term());
     // The first process does not take back what it has released.
     first.release().await;

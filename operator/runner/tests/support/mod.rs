@@ -25,7 +25,7 @@ use skillet_protocol::{
 /// Far more than anything here takes on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// How late an end may be on a busy machine. The programs would go on for ten times as long, or for ever.
+/// Latest end after a limit, on a busy machine. The programs would go on for ten times as long, or for ever.
 pub const MARGIN: Duration = Duration::from_secs(10);
 
 /// A runner and the operator's side of its stream.
