@@ -94,7 +94,7 @@ check_budget() {
 slowness() {
   local began=$EPOCHREALTIME processor
   for processor in $(seq "$(nproc)"); do
-    awk -v seed="$processor" 'BEGIN { for (i = 0; i < 10000000; i++) sum += i * seed }' &
+    awk -v seed="$processor" 'BEGIN { for (i = 0; i < 50000000; i++) sum += i * seed }' &
   done
   wait
   awk -v began="$began" -v ended="$EPOCHREALTIME" -v reference="$(budget reference warm)" \

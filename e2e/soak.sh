@@ -16,6 +16,7 @@ readonly programs=(
   "rounds|SKILLET_ROUNDS=200|skillet-e2e/faults|frozen::a_frozen_leader|the leader is frozen and thawed 200 times"
   "silence|SKILLET_SILENCE=120|skillet-e2e/faults|silent|API server and kubelet are silent for 120 s"
   "packets|SKILLET_SILENCE=120|skillet-e2e/faults|black_hole::|packets to API server and kubelet are lost for 120 s"
+  "hostile|SKILLET_LONG_INPUTS=40|skillet-e2e/faults|hostile::|valid objects that are as hard to read as objects can be, beside another tenant"
   "download|SKILLET_DOWNLOAD_MB=10000|skillet-e2e/faults|broker::a_large_download|10 GB through the broker beside a reader that reads nothing"
   "upgrade|SKILLET_RATE=8|skillet-e2e/gateway|rollout::|a rolling upgrade under 8 runs a second"
   "unparsable|SKILLET_SWARM=5000|skillet-controller/integration|unparsable|5 000 stored objects that do not parse"

@@ -18,8 +18,8 @@ use tokio::time::sleep;
 use crate::{operator_downtime::begin, run_counter::RunCounter};
 
 /// Longer than a Lease, so another operator takes over. SKILLET_SILENCE sets other seconds.
-const SILENCE: u64 = 25;
-const KUBELET_SILENCE: u64 = 12;
+const SILENCE: u64 = 10;
+const KUBELET_SILENCE: u64 = 6;
 const KUBELET_PORT: u16 = 10_250;
 
 /// Starts a run that ends in the middle of the silence, and expects its own end.

@@ -27,8 +27,8 @@ const ROUNDS: u64 = 1;
 const ROUNDS_OF_PODS: u64 = 4;
 const RUNS_PER_ROUND: u64 = 8;
 /// Seconds for which the API server is silent, longer than a Lease, and the kubelet, unless SKILLET_SILENCE sets others.
-const SILENCE: u64 = 25;
-const KUBELET_SILENCE: u64 = 12;
+const SILENCE: u64 = 10;
+const KUBELET_SILENCE: u64 = 6;
 /// The new leader must take over within this time. Then the old one returns after up to as long as a run takes.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
 const ENDED: Duration = Duration::from_secs(120);

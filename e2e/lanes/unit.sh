@@ -3,7 +3,7 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/../lib/lane.sh"
-need python3
+need python3 node=nodejs
 prepared "$@"
 build_tests
 status=0

@@ -4,7 +4,7 @@ use anyhow::Result;
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
 
-use crate::{draft::SkillDraft, journey::Journey};
+use crate::{draft::SkillDraft, journey::Journey, scale::amount};
 
 /// Bytes of one object's text, below what etcd takes.
 const LARGE: usize = 1_350_000;
@@ -17,13 +17,18 @@ pub fn count() -> SkillDraft {
 /// Makes the objects of one case.
 pub type Act = for<'a> fn(&'a Journey) -> LocalBoxFuture<'a, Result<()>>;
 
+/// Long inputs, unless SKILLET_LONG_INPUTS says otherwise.
+const LONG_INPUTS: usize = 16;
+
 /// Every case, with a name.
 pub const CASES: [(&str, Act); 5] = [
     ("four inputs of small objects", |j| Box::pin(large_inputs(j, 4, small_objects(LARGE)))),
     ("four Skills with a large schema", |j| Box::pin(large_schemas(j))),
     ("a Skill of many large versions", |j| Box::pin(many_versions(j))),
     ("a schema of large patterns", |j| Box::pin(large_patterns(j))),
-    ("forty long inputs, most of which wait", |j| Box::pin(large_inputs(j, 40, json!("x".repeat(LARGE))))),
+    ("long inputs, most of which wait", |j| {
+        Box::pin(large_inputs(j, amount("SKILLET_LONG_INPUTS", LONG_INPUTS), json!("x".repeat(LARGE))))
+    }),
 ];
 
 /// A text of small objects, each of which takes many times its text when it is read.

@@ -16,6 +16,7 @@
 //! | `SKILLET_MODEL_URL` | a running `gateway/model/model.py` that gateway and tests can reach, instead of a pod |
 //! | `SKILLET_KILLS`, `SKILLET_ROUNDS` | kills of the operator under load, rounds of a frozen leader |
 //! | `SKILLET_BURST`, `SKILLET_SWARM` | executions at once that run, that wait or fail |
+//! | `SKILLET_LONG_INPUTS` | the longest inputs that one tenant has at a time |
 //! | `SKILLET_SILENCE` | seconds for which a part is silent |
 //! | `SKILLET_RATE`, `SKILLET_DOWNLOAD_MB` | runs a second during an upgrade, size of a download |
 //! | `SKILLET_SEED` | the seed of random times |

@@ -23,7 +23,7 @@ for line in sys.stdin:
         if what == "exit":
             sys.exit(3)
         if what == "sleep":
-            time.sleep(60)
+            time.sleep(20)
         if what == "fail":
             result = {"content": [{"type": "text", "text": "no such note"}], "isError": True}
         elif what == "large":

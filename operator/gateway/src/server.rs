@@ -3,6 +3,7 @@
 //! Probes and metrics have an address of their own, without TLS, and are answered until the process ends.
 
 pub(crate) mod connections;
+mod last_response;
 mod places;
 mod tasks;
 
@@ -92,6 +93,7 @@ fn router(service: &SkillService, model: ModelState) -> Router {
         .fallback(async |uri: Uri| ApiError::no_path(&uri))
         .layer(middleware::from_fn(error_form::write))
         .layer(middleware::from_fn(request_id::trace))
+        .layer(middleware::from_fn_with_state(service.stop.clone(), last_response::announce))
 }
 
 /// Ready only if every watch has seen the cluster as it is, and until the shutdown begins.

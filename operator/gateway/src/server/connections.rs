@@ -174,6 +174,8 @@ impl Server {
         });
         let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
         tokio::select! {
+            // A request that has come before the order to close is served.
+            biased;
             served = connection.as_mut() => return served.map_err(|error| error.to_string()),
             () = place.closing.cancelled() => {}
         }
