@@ -90,7 +90,7 @@ deny: ## Licences, sources and bans of dependencies
 
 .PHONY: advisories
 advisories: ## Known vulnerabilities of dependencies; needs the network's advisory database, and no other target runs it
-	@$(LANES) advisories
+	@e2e/lanes/deny.sh advisories
 
 .PHONY: test-unit
 test-unit: ## Decisions, golden files, CRD drift, house rules

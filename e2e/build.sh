@@ -28,7 +28,7 @@ compile() {
   local label=$1 log="$bin/$1.log"
   shift
   MESSAGES="$bin/$label.json"
-  CRATES=$(cargo tree --locked --prefix none --edges normal,build "${workspace[@]}" | sort -u | wc -l)
+  CRATES=$(cargo tree --quiet --locked --prefix none --edges normal,build "${workspace[@]}" | sort -u | wc -l)
   : >"$MESSAGES"
   cargo build --locked "$@" --message-format json-render-diagnostics >"$MESSAGES" 2>"$log" &
   follow $! "build: compiling $label" built_crates crates && return

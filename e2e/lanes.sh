@@ -64,7 +64,7 @@ run_lane() {
   read -r lane_passed lane_failed < <(count "$log")
   if ((status != 0 && lane_failed == 0)); then lane_failed=1; fi
   if ((status == 0 && lane_passed == 0)); then lane_passed=1; fi
-  if ((status != 0)) && [[ $LIVE != yes ]]; then tail -n 80 "$log" | sed 's/^/    /'; fi
+  if ((status != 0)) && [[ $LIVE != yes ]]; then { grep -E '\.\.\. FAILED|^FAILED|panicked at' "$log" | head -n 20 || true; tail -n 80 "$log"; } | sed 's/^/    /'; fi
   if ((status == 0)); then touch "$records/$lane"; fi
   record "$kind" "$lane" "$took" "$lane_passed" "$lane_failed"
   printf '==> %s: %d passed, %d failed, %ds (%s)\n' "$lane" "$lane_passed" "$lane_failed" "$took" "$kind"
@@ -146,6 +146,19 @@ run_all() {
   wait "${tracks[@]}"
 }
 
+# run_some LANE...: one after the other. Fetching and compiling are not of a lane's time.
+run_some() {
+  local lane
+  LIVE=yes
+  e2e/share-target-dir.sh
+  for lane in "$@"; do "e2e/lanes/$lane.sh" prepare; done
+  if [[ " $* " =~ \ (unit|journeys|sandbox|integration|e2e)\  ]]; then
+    e2e/build.sh tests
+    export SKILLET_BUILT=yes
+  fi
+  run_track "$@"
+}
+
 # summarize LANE...: the closing lines. A lane without a result did not end.
 summarize() {
   local lane passed=0 failed=0 lane_passed lane_failed failures=()
@@ -176,9 +189,7 @@ main() {
     lanes=(build prepare "${computing[@]}" "${waiting[@]}")
     run_all
   else
-    LIVE=yes
-    e2e/share-target-dir.sh
-    run_track "$@"
+    run_some "$@"
   fi
   trap - EXIT
   finish

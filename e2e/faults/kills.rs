@@ -26,10 +26,10 @@ use crate::{
 
 /// Kills, unless SKILLET_KILLS says otherwise.
 const KILLS: u64 = 6;
-/// Parts of the kills after which something else happens, too.
-const RAISED_AFTER: f64 = 0.3;
-const LOST_AFTER: f64 = 0.4;
-const CANCELLED_AFTER: f64 = 0.7;
+/// Tenths of the kills after which something else happens, too.
+const RAISED_AFTER: u64 = 3;
+const LOST_AFTER: u64 = 4;
+const CANCELLED_AFTER: u64 = 7;
 /// The seed of random times, unless SKILLET_SEED says otherwise.
 const SEED: u64 = 25;
 const LIMIT: Duration = Duration::from_secs(300);
@@ -66,14 +66,8 @@ async fn kills_under_load_lose_nothing_and_run_nothing_twice() -> Result<()> {
         for (skill, runs) in load {
             load::start(j, &j.namespace, skill, runs).await?;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "small numbers"
-        )]
         let [raised, lost, cancelled] =
-            [RAISED_AFTER, LOST_AFTER, CANCELLED_AFTER].map(|part| (kills as f64 * part).ceil() as u64);
+            [RAISED_AFTER, LOST_AFTER, CANCELLED_AFTER].map(|tenths| (kills * tenths).div_ceil(10));
         for kill in 1..=kills {
             // The points in time are random.
             sleep(random_millis(2_000)).await;
