@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 const PAUSE: Duration = Duration::from_millis(50);
 /// Far more than anything here takes on a busy machine: a limit, not a measure.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(180);
 
 /// Asks until there is an answer; panics with `what`, as it then is, after `limit`.
 pub async fn eventually<T>(
