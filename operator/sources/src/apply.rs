@@ -12,6 +12,8 @@ use crate::plan::{Change, Plan, PresentSkill};
 
 /// Writes at one time.
 const SIDE_BY_SIDE: usize = 8;
+/// Deletions of one Skill in one look, each of what the Skill then is.
+const DELETE_ATTEMPTS: usize = 3;
 
 #[derive(Debug, Error)]
 pub(crate) enum Error {
@@ -29,10 +31,21 @@ pub(crate) struct Applied {
     /// Those whose content the operator has not looked at yet.
     pub(crate) changed: usize,
     pub(crate) pruned: usize,
+    /// Skills that somebody changed whenever they were to be deleted. The next look decides about them.
+    pub(crate) unsettled: usize,
     /// Files whose Skill the API server refused, and those that the plan refused.
     pub(crate) refused: Vec<RefusedFile>,
     /// Skills that need a higher version, since theirs was sealed with other content.
     pub(crate) in_conflict: usize,
+}
+
+/// The end of a deletion.
+#[derive(Debug, PartialEq, Eq)]
+enum Deletion {
+    Done,
+    /// The Skill is gone, or is no longer one of a source.
+    Unneeded,
+    Unsettled,
 }
 
 /// One Skill that was applied.
@@ -59,8 +72,12 @@ pub(crate) async fn apply(api: &Api<Skill>, plan: Plan) -> Result<Applied, Error
     drop(outcomes);
     let mut pruned =
         stream::iter(plan.prune).map(|name| async { delete(api, name).await }).buffer_unordered(SIDE_BY_SIDE);
-    while let Some(is_deleted) = pruned.next().await {
-        applied.pruned += usize::from(is_deleted?);
+    while let Some(deletion) = pruned.next().await {
+        match deletion? {
+            Deletion::Done => applied.pruned += 1,
+            Deletion::Unneeded => {}
+            Deletion::Unsettled => applied.unsettled += 1,
+        }
     }
     drop(pruned);
     applied.refused.sort_by(|a, b| a.path.cmp(&b.path));
@@ -89,19 +106,62 @@ async fn apply_one(api: &Api<Skill>, change: Change) -> Result<Outcome, Error> {
 }
 
 /// Deletes a Skill that still has the mark of a source.
-async fn delete(api: &Api<Skill>, name: String) -> Result<bool, Error> {
+async fn delete(api: &Api<Skill>, name: String) -> Result<Deletion, Error> {
     let failed = |source| Error::Delete { name: name.clone(), source: Box::new(source) };
-    let Some(skill) = api.get_opt(&name).await.map_err(failed)? else { return Ok(false) };
-    if PresentSkill::of(&skill).source.is_none() {
-        return Ok(false);
+    for _ in 0..DELETE_ATTEMPTS {
+        let Some(skill) = api.get_opt(&name).await.map_err(failed)? else { return Ok(Deletion::Unneeded) };
+        if PresentSkill::of(&skill).source.is_none() {
+            return Ok(Deletion::Unneeded);
+        }
+        let preconditions =
+            Preconditions { uid: skill.metadata.uid, resource_version: skill.metadata.resource_version };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match api.delete(&name, &params).await {
+            Ok(_) => return Ok(Deletion::Done),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Deletion::Unneeded),
+            // Somebody has changed it meanwhile, as the operator does that seals it; its mark decides again.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(source) => return Err(failed(source)),
+        }
     }
-    let preconditions =
-        Preconditions { uid: skill.metadata.uid, resource_version: skill.metadata.resource_version };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    match api.delete(&name, &params).await {
-        Ok(_) => Ok(true),
-        // Somebody has changed or removed it meanwhile; the next look decides again.
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
-        Err(source) => Err(failed(source)),
+    Ok(Deletion::Unsettled)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use skillet_api::names::LABEL_SOURCE;
+    use skillet_kube::testing::FakeApiServer;
+
+    use super::*;
+
+    /// Deletes a Skill that so many deletions find changed.
+    async fn delete_changed(times: usize) -> (Deletion, usize) {
+        let server = FakeApiServer::default();
+        server.put(
+            "skills",
+            json!({
+                "apiVersion": "skillet.dev/v1alpha1", "kind": "Skill",
+                "metadata": {
+                    "name": "a", "namespace": "team", "uid": "u", "labels": { LABEL_SOURCE: "s" },
+                    "managedFields": [{ "manager": SOURCES_FIELD_MANAGER, "operation": "Apply" }],
+                },
+                "spec": { "version": "1.0.0" },
+            }),
+        );
+        for _ in 0..times {
+            server.fail_next("DELETE /apis/skillet.dev/v1alpha1/namespaces/team/skills/a", 409, "changed");
+        }
+        let api = Api::namespaced(server.client(), "team");
+        let deletion = delete(&api, "a".to_owned()).await.unwrap();
+        let requests = server.requests().iter().filter(|request| request.starts_with("DELETE")).count();
+        (deletion, requests)
+    }
+
+    #[tokio::test]
+    async fn a_skill_that_changes_while_it_is_deleted_is_deleted_as_it_then_is() {
+        assert_eq!(delete_changed(0).await, (Deletion::Done, 1));
+        assert_eq!(delete_changed(2).await, (Deletion::Done, 3));
+        assert_eq!(delete_changed(3).await, (Deletion::Unsettled, 3));
     }
 }

@@ -219,7 +219,7 @@ async fn try_look(
         refused = applied.refused.len(),
         "Skills are those of the source"
     );
-    let is_settled = applied.changed == 0 && applied.in_conflict == 0;
+    let is_settled = applied.changed == 0 && applied.in_conflict == 0 && applied.unsettled == 0;
     Ok((End::Synced { revision, skills: applied.skills, refused: applied.refused }, is_settled))
 }
 
