@@ -5,12 +5,12 @@
 # program, which target/bin/tests.tsv lists for e2e/run-tests.sh. Both name the same packages, because cargo chooses features by
 # the packages that are named, and compiles a crate again for every other set of features.
 #
-# SKILLET_PROFILE is `dev` for tests and the local cluster, or `release`, which has programs alone.
+# SKILLET_PROFILE is `dev` for tests and the local cluster, or `release`, which has skillet, its runner and kubectl-skill alone.
 set -euo pipefail
 shopt -s inherit_errexit
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root bin="$root/target/bin" profile=${SKILLET_PROFILE:-dev}
-readonly programs=(skillet kubectl-skill skillet-demo)
+programs=(skillet kubectl-skill skillet-demo)
 # The runner is tested as it is built, with its own few features.
 readonly workspace=(--workspace --exclude skillet-runner)
 # shellcheck source-path=SCRIPTDIR
@@ -65,8 +65,11 @@ install_programs() {
 # build [ARGUMENT...]: the programs, and what the arguments of cargo add.
 build() {
   local arguments=("${workspace[@]}") runner=()
-  # A release has the features of its programs and no others.
-  if [[ $profile == release ]]; then arguments=(--release -p skillet -p kubectl-skill -p skillet-e2e) runner=(--profile release-runner); fi
+  # A release has the features of its programs and no others. The demo is a test, with what tests add.
+  if [[ $profile == release ]]; then
+    programs=(skillet kubectl-skill)
+    arguments=(--release -p skillet -p kubectl-skill) runner=(--profile release-runner)
+  fi
   compile workspace "${arguments[@]}" "${programs[@]/#/--bin=}" "$@"
   compile runner -p skillet-runner --bin skillet-runner "${runner[@]}" "$@"
   { executables workspace && executables runner; } | install_programs "${programs[@]}" skillet-runner
