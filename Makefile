@@ -143,7 +143,7 @@ bench-gateway: sources ## Measure the gateway, a skill call where a cluster answ
 	else echo "call is not measured: no cluster answers (make deploy)"; fi
 
 .PHONY: bench-egress
-bench-egress: deploy ## Measure connections of sandboxes and HTTP skills ; adds to target/bench.json
+bench-egress: deploy ## Measure connections of sandboxes and HTTP skills; adds to target/bench.json
 	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench -- --only egress-requests,egress-throughput,egress-idle,http-skills,egress-memory
 
 .PHONY: clean

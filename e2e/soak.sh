@@ -41,10 +41,6 @@ run() {
 
 # write_row NAME WHAT ROW: the page has one row for each program.
 write_row() {
-  if [[ ! -f $page ]]; then
-    printf '%s\n' "# Soak" "" "The long forms of tests: \`make soak\`, or one of them with \`make soak PROGRAM=kills\`. Each row is the program's last run." "" \
-      "| program | what | commit | date | machine | seed | time | result |" "|---|---|---|---|---|---|---|---|" >"$page"
-  fi
   grep -v "^| $1 |" "$page" >"$page.new" || true
   printf '| %s | %s | %s |\n' "$1" "$2" "$3" >>"$page.new"
   mv "$page.new" "$page"

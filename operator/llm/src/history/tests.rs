@@ -149,7 +149,7 @@ fn no_other_dialect_minds_the_order() {
     }
 }
 
-/// The time for a turn with many calls, each refused.
+/// Replaces the results of a turn with many calls, each refused.
 fn replace_results(dialect: DialectName, number: usize) {
     let ids: Vec<String> = (0..number).map(|id| id.to_string()).collect();
     let each = |of: &dyn Fn(&String) -> Value| ids.iter().map(of).collect::<Vec<Value>>();
